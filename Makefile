@@ -1,0 +1,65 @@
+# Two words: `make demo` shows what gpufit does on a real model, `make test` proves that it works here.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+INSTALLED = $(VENV)/.installed
+
+# Without a card torch is pinned to one release; with one, anything in the supported range is right.
+HAS_CARD := $(wildcard /dev/nvidiactl /dev/kfd)
+CONSTRAINT = $(if $(HAS_CARD),,--constraint constraints/cpu.txt)
+
+DEMO_MODEL = models/SmolLM2-135M-Instruct.Q4_1.gguf
+DEMO_PROFILE = profiles/SmolLM2-135M-Instruct.Q4_1.json
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format lint types contracts tests install models bench
+
+help:
+	@echo "make demo    measure a real model on this machine and judge every card for it"
+	@echo "make test    set up and run every check"
+	@echo "make check   the checks alone: format, lint, types, contracts, tests"
+	@echo "make bench   the speed budgets, measured"
+
+demo: $(INSTALLED) $(DEMO_MODEL)
+	$(BIN)/gpufit profile $(DEMO_MODEL) -o $(DEMO_PROFILE) --resume
+	$(BIN)/gpufit fit $(DEMO_PROFILE) --context 8k --concurrency 16
+	@echo
+	@echo "Open it in the terminal interface:  $(BIN)/gpufit tui $(DEMO_PROFILE)"
+	@echo "As a spreadsheet:                   $(BIN)/gpufit fit $(DEMO_PROFILE) --context 8k --concurrency 16 -o cards.xlsx"
+
+test: $(INSTALLED) models check
+
+check: format lint types contracts tests
+
+format:
+	$(BIN)/ruff format --check .
+
+lint:
+	$(BIN)/ruff check .
+
+types:
+	$(BIN)/mypy
+
+contracts:
+	$(BIN)/lint-imports
+
+tests:
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/startup.py
+
+install: $(INSTALLED)
+
+models: $(INSTALLED)
+	$(BIN)/python scripts/fetch_models.py
+
+$(DEMO_MODEL): | $(INSTALLED)
+	$(BIN)/python scripts/fetch_models.py smollm2
+
+$(INSTALLED): pyproject.toml constraints/cpu.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "gpufit needs Python 3.11 or newer: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet $(CONSTRAINT) --editable ".[measure,dev]"
+	touch $(INSTALLED)

@@ -1,0 +1,5 @@
+"""`python -m gpufit`."""
+
+from gpufit.cli.main import run
+
+run()

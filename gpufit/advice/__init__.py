@@ -1,0 +1,1 @@
+"""From predictions to advice: verdicts, cards, lots. Pure."""

@@ -1,0 +1,184 @@
+"""One card, one profile, one shape: does it fit, what binds, how much more would fit."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpufit.advice.limits import CEILING, largest_that_fits
+from gpufit.advice.lots import LotCount, lots_for
+from gpufit.catalog.record import Card
+from gpufit.memory.carry import PhaseNeed, carry_to_card
+from gpufit.memory.predict import predict
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Evidence, Parts, Phase, Profile, weakest
+
+
+class Verdict(enum.StrEnum):
+    """The answer for one card."""
+
+    FITS = "fits"
+    """The upper bound of the need is inside capacity."""
+    TOO_CLOSE = "too_close"
+    """Capacity lies inside the interval: measure on the card before ordering."""
+    DOES_NOT_FIT = "does_not_fit"
+    """Even the lower bound of the need is above capacity."""
+    UNKNOWN = "unknown"
+    """The card's usable memory is not known, so nothing is claimed."""
+
+
+class Arrangement(enum.StrEnum):
+    """How the work is spread over cards."""
+
+    SINGLE = "single"
+    """All sequences on one card."""
+    REPLICAS = "replicas"
+    """Each card holds a whole copy and serves its own part of the sequences."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """The part that runs out first."""
+
+    phase: Phase
+    part: str
+    """A field of Parts, or `context_bytes`."""
+    part_bytes: int
+    short_bytes: int
+    """How much is missing at the point estimate; 0 when it is not short."""
+
+
+@dataclass(frozen=True)
+class CardVerdict:
+    """Everything said about one card."""
+
+    card: Card
+    capacity_bytes: int | None
+    verdict: Verdict
+    phases: tuple[PhaseNeed, ...]
+    binding: Binding
+    headroom_bytes: int | None
+    """Capacity less the need, at the point estimate; negative when short."""
+    headroom_lower_bytes: int | None
+    """Capacity less the upper bound of the need."""
+    headroom_upper_bytes: int | None
+    """Capacity less the lower bound of the need."""
+    max_concurrency: int | None
+    """Most sequences at this context that surely fit one card; 0 when not even one does."""
+    max_context_tokens: int | None
+    """Longest context at this concurrency that surely fits one card; 0 when not even one token does."""
+    max_context_is_position_limit: bool
+    """True when the model's own position limit, and not memory, stops the context."""
+    arrangement: Arrangement | None
+    """None where no count of whole copies serves the shape."""
+    cards_needed: int | None
+    lots: LotCount | None
+    evidence: Evidence
+
+    @property
+    def worst(self) -> PhaseNeed:
+        """The phase with the largest need: it sets the headroom."""
+        return worst_phase(self.phases)
+
+
+def worst_phase(phases: Sequence[PhaseNeed]) -> PhaseNeed:
+    """The phase with the largest upper bound."""
+    return max(phases, key=lambda need: need.need_upper_bytes)
+
+
+def judge(profile: Profile, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
+    """The verdict for one card at one shape; memory of several cards is never pooled."""
+    needs = needs_on(profile, card, shape, same_card)
+    worst = worst_phase(needs)
+    capacity = card.capacity_bytes
+    largest = _Largest(profile, card, shape, same_card)
+    verdict = _verdict(worst, capacity)
+    concurrency = None if capacity is None else largest.concurrency()
+    cards = _cards_needed(verdict, concurrency, shape)
+    context, position_bound = (None, False) if capacity is None else largest.context()
+    return CardVerdict(
+        card=card,
+        capacity_bytes=capacity,
+        verdict=verdict,
+        phases=needs,
+        binding=_binding(worst, capacity),
+        headroom_bytes=None if capacity is None else capacity - worst.need_bytes,
+        headroom_lower_bytes=None if capacity is None else capacity - worst.need_upper_bytes,
+        headroom_upper_bytes=None if capacity is None else capacity - worst.need_lower_bytes,
+        max_concurrency=concurrency,
+        max_context_tokens=context,
+        max_context_is_position_limit=position_bound,
+        arrangement=None if cards is None else Arrangement.SINGLE if cards == 1 else Arrangement.REPLICAS,
+        cards_needed=cards,
+        lots=None if cards is None else lots_for(cards, lot_size),
+        evidence=weakest(need.evidence for need in needs),
+    )
+
+
+def needs_on(profile: Profile, card: Card, shape: Shape, same_card: bool = False) -> tuple[PhaseNeed, ...]:
+    """What every phase needs of one card at one shape."""
+    device = profile.environment.device
+    return tuple(carry_to_card(one, device, same_card, card) for one in predict(profile, shape))
+
+
+def _verdict(worst: PhaseNeed, capacity: int | None) -> Verdict:
+    if capacity is None:
+        return Verdict.UNKNOWN
+    if worst.need_upper_bytes <= capacity:
+        return Verdict.FITS
+    return Verdict.TOO_CLOSE if worst.need_lower_bytes <= capacity else Verdict.DOES_NOT_FIT
+
+
+def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
+    sizes = {name: getattr(worst.parts, name) for name in Parts.NAMES} | {"context_bytes": worst.context_bytes}
+    part = max(sizes, key=sizes.__getitem__)
+    short = 0 if capacity is None else max(worst.need_bytes - capacity, 0)
+    return Binding(phase=worst.phase, part=part, part_bytes=sizes[part], short_bytes=short)
+
+
+def _cards_needed(verdict: Verdict, concurrency: int | None, shape: Shape) -> int | None:
+    if verdict is Verdict.FITS:
+        return 1
+    if not concurrency:
+        return None
+    return -(-shape.concurrency // concurrency)
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """The searches along one axis, everything else held."""
+
+    profile: Profile
+    card: Card
+    shape: Shape
+    same_card: bool
+
+    def concurrency(self) -> int:
+        if self.profile.memory_model is None:
+            return self._measured_concurrency()
+        return largest_that_fits(
+            lambda n: self._fits(Shape(self.shape.context_tokens, self.shape.new_tokens, n)), CEILING
+        )
+
+    def context(self) -> tuple[int, bool]:
+        """(longest context, whether the position limit and not memory stops it)."""
+        if self.profile.memory_model is None:
+            return (self.shape.context_tokens if self._fits(self.shape) else 0), False
+        limit = self.profile.model.position_limit
+        room = CEILING if limit is None else limit - max(self.shape.new_tokens - 1, 0)
+        longest = largest_that_fits(lambda n: self._fits(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
+        return longest, limit is not None and longest == room
+
+    def _fits(self, shape: Shape) -> bool:
+        needs = needs_on(self.profile, self.card, shape, self.same_card)
+        return worst_phase(needs).need_upper_bytes <= (self.card.capacity_bytes or 0)
+
+    def _measured_concurrency(self) -> int:
+        fitting = [
+            cell.concurrency
+            for cell in self.profile.measured_cells
+            if (cell.context_tokens, cell.new_tokens) == (self.shape.context_tokens, self.shape.new_tokens)
+            and self._fits(Shape(cell.context_tokens, cell.new_tokens, cell.concurrency))
+        ]
+        return max(fitting, default=0)

@@ -1,0 +1,426 @@
+"""What is known of a card and of a seller's lots. Frozen; a missing figure is None, never 0."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Annotated
+
+import msgspec
+
+from gpufit.catalog import dtypes
+from gpufit.errors import UsageError
+from gpufit.units import GIB, MIB
+
+TERMS = (3, 7, 30)
+"""The rental terms that an offer prices, in days."""
+
+Count = Annotated[int, msgspec.Meta(gt=0)]
+Rate = Annotated[float, msgspec.Meta(gt=0)]
+Words = Annotated[str, msgspec.Meta(min_length=1)]
+Texts = tuple[Words, ...]
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Base of all that is read from a catalog file: strict about its keys, silent about what is not known."""
+
+
+class DriverTotal(Row, frozen=True, kw_only=True):
+    """Another total that the driver was seen to report."""
+
+    mib: Count
+    """MiB."""
+    when: Words
+    """Where that was so: a driver branch, an ECC mode."""
+
+
+class CardMemory(Row, frozen=True, kw_only=True):
+    """A card's memory, as sold and as software sees it; totals are for one device."""
+
+    kind: Words | None = None
+    """`HBM3`, `GDDR6`, ..."""
+    nominal_gb: Count
+    """The size in the card's name, in the seller's GB: neither 10**9 nor 2**30 bytes reliably."""
+    nominal_gb_other: tuple[Count, ...] = ()
+    """Sizes under which others list the same card."""
+    bandwidth_gb_s: Rate | None = None
+    """Peak memory bandwidth, GB/s."""
+    driver_total_mib: Count | None = None
+    """What nvidia-smi or amd-smi shows as total, MiB."""
+    driver_totals_other: tuple[DriverTotal, ...] = ()
+    """The same under another driver or ECC mode."""
+    torch_totals_mib: tuple[Count, ...] = ()
+    """Every total seen as a whole number of MiB, ascending."""
+    torch_totals_gib: tuple[Rate, ...] = ()
+    """Every total seen in GiB with two decimals, as out-of-memory texts print it, ascending."""
+    torch_basis: Words | None = None
+    """What reported those totals."""
+    planning_torch_gib: Rate | None = None
+    """The total to size with: the lowest seen for this card as it is normally set up, GiB."""
+    planning_note: Words | None = None
+    """Why that one."""
+    windows_note: Words | None = None
+    """The total under Windows, which differs; all else here is Linux."""
+    note: Words | None = None
+    """What else there is to know about these totals."""
+
+    @property
+    def known_totals_bytes(self) -> tuple[int, ...]:
+        """Every total that the driver or torch was seen to report for this card, in bytes, ascending."""
+        mib = [self.driver_total_mib or 0, *(other.mib for other in self.driver_totals_other), *self.torch_totals_mib]
+        gib = [self.planning_torch_gib or 0.0, *self.torch_totals_gib]
+        found = {int(total * MIB) for total in mib} | {int(total * GIB) for total in gib}
+        return tuple(sorted(found - {0}))
+
+
+class Peaks(Row, frozen=True, kw_only=True):
+    """Published peak rates of the matrix units: dense, FP32 accumulate, TFLOPS (int8: TOPS)."""
+
+    fp32: Rate | None = None
+    """Plain FP32, TFLOPS."""
+    tf32: Rate | None = None
+    """TF32, TFLOPS."""
+    bf16: Rate | None = None
+    """bfloat16, TFLOPS."""
+    fp16: Rate | None = None
+    """float16, TFLOPS."""
+    fp8: Rate | None = None
+    """8-bit floating point of any kind, TFLOPS."""
+    fp4: Rate | None = None
+    """4-bit floating point of any kind, TFLOPS."""
+    int8: Rate | None = None
+    """8-bit integers, TOPS."""
+    unsupported: tuple[dtypes.Family, ...] = ()
+    """Number formats that the hardware lacks."""
+    measured_bf16: Rate | None = None
+    """The best large bf16 matrix product measured on the card, TFLOPS: peaks are not speeds."""
+    note: Words | None = None
+    """What the peaks assume."""
+
+
+class Estimate(Row, frozen=True, kw_only=True):
+    """A peak that no source states, computed from others and kept apart from them."""
+
+    value: Rate
+    """TFLOPS (int8: TOPS)."""
+    how: Words
+    """The computation."""
+
+
+class ContextFigure(Row, frozen=True, kw_only=True):
+    """What a process holds on the card before its first tensor: driver context and runtime."""
+
+    mib: Count | None = None
+    """MiB; None where no report is close enough."""
+    range_mib: tuple[Count, Count] | None = None
+    """Lowest and highest report that applies, MiB."""
+    basis: Words | None = None
+    """Whose figure it is: this card's, or the nearest card's of the architecture."""
+    note: Words | None = None
+    """How it was read."""
+    source: Texts = ()
+    """Links."""
+
+
+class HostLink(Row, frozen=True, kw_only=True):
+    """The way to the host's memory."""
+
+    kind: Words
+    """`PCIe`, or NVLink-C2C on superchips."""
+    gen: Count | None = None
+    """PCIe generation."""
+    lanes: Count | None = None
+    """PCIe lanes."""
+    gb_s: Rate | None = None
+    """GB/s, both directions together."""
+    note: Words | None = None
+    """Where sources disagree."""
+
+
+class PeerLink(Row, frozen=True, kw_only=True):
+    """The way to other cards, apart from PCIe."""
+
+    kind: Words
+    """`NVLink4 (NVSwitch)`, `none (PCIe only)`, ..."""
+    gb_s: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    """GB/s a card, both directions together; 0 where there is no such link."""
+    optional: bool = False
+    """True for a bridge that a machine may lack."""
+    note: Words | None = None
+    """What is not certain about it."""
+
+
+class Mig(Row, frozen=True, kw_only=True):
+    """Whether the card can be split into hardware slices."""
+
+    supported: bool
+    """NVIDIA MIG."""
+    max_instances: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Most slices at once."""
+    profiles: Texts = ()
+    """Names of the slices: `3g.40gb` has three compute slices and about 40 GB."""
+    note: Words | None = None
+    """What was not looked into."""
+
+
+class Software(Row, frozen=True, kw_only=True):
+    """The oldest software that runs on the card."""
+
+    arch: Words | None = None
+    """Build target: `sm_90`, `gfx942`."""
+    min_cuda: Words | None = None
+    """Oldest CUDA toolkit that targets it."""
+    max_cuda: Words | None = None
+    """Newest CUDA that still does."""
+    cuda_note: Words | None = None
+    """What those limits mean in practice."""
+    torch_wheels: Words | None = None
+    """Which torch wheels carry it."""
+
+
+class Sources(Row, frozen=True, kw_only=True):
+    """Where each group of a card's figures comes from: links, or an honest word where none was kept."""
+
+    device_names: Texts = ()
+    """Also the table name."""
+    pci_ids: Texts = ()
+    """The PCI ids."""
+    form_factor: Texts = ()
+    """The form factor."""
+    architecture: Texts = ()
+    """The architecture."""
+    compute_capability: Texts = ()
+    """Or the gfx target."""
+    nominal: Texts = ()
+    """Nominal size and kind of memory."""
+    driver_total: Texts = ()
+    """Every total that the driver reports."""
+    torch_total: Texts = ()
+    """Every total that torch sees."""
+    bandwidth: Texts = ()
+    """Memory bandwidth."""
+    peak_tflops: Texts = ()
+    """Published peaks and what is unsupported."""
+    measured_bf16: Texts = ()
+    """The measured matrix product."""
+    host_link: Texts = ()
+    """The host link."""
+    peer_link: Texts = ()
+    """The peer link, or its absence."""
+    tdp: Texts = ()
+    """Board power."""
+    mig: Texts = ()
+    """MIG, or its absence."""
+    ecc: Texts = ()
+    """What ECC does."""
+    software: Texts = ()
+    """Software limits."""
+
+
+class Card(Row, frozen=True, kw_only=True):
+    """One row of the catalog: a card as it is rented."""
+
+    id: Words
+    """`h100-pcie-80gb`: lower case, unique, for ever."""
+    vendor: Words
+    """`NVIDIA` or `AMD`."""
+    name: Words
+    """As the card is marketed."""
+    aliases: Texts = ()
+    """What else people type for it; each means this card alone."""
+    device_names: Texts = ()
+    """Exactly what torch and `nvidia-smi --query-gpu=name` print for it."""
+    smi_table_name: Words | None = None
+    """The name cell of nvidia-smi's table, which is cut short and may fit several cards: for reading only."""
+    pci_ids: tuple[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{4}:[0-9a-f]{4}$")], ...] = ()
+    """Vendor and device, `10de:2331`, lower case."""
+    form_factor: Words | None = None
+    """PCIe card, SXM module, ..."""
+    architecture: Words | None = None
+    """Name, and chip or unit count where known."""
+    compute_capability: Annotated[str, msgspec.Meta(pattern=r"^\d+\.\d$")] | None = None
+    """NVIDIA's, as `9.0`."""
+    gfx: Words | None = None
+    """AMD's target, as `gfx942`."""
+    devices_per_card: Count = 1
+    """Devices that software sees for one card; memory totals are for one of them, rates for the card."""
+    tdp_w: Count | None = None
+    """Board power, W."""
+    ecc: Words | None = None
+    """What ECC does to the memory total."""
+    caveats: Texts = ()
+    """What a buyer should know before trusting the row."""
+    memory: CardMemory
+    """Totals in GB, MiB and GiB, each named in its key."""
+    peak_tflops: Peaks = Peaks()
+    """TFLOPS (int8: TOPS), dense."""
+    estimates: dict[dtypes.Estimated, Estimate] = {}
+    """Peaks that had to be computed, by format."""
+    context: ContextFigure = ContextFigure()
+    """MiB a process."""
+    host_link: HostLink | None = None
+    """None where nothing is known, as for the next two."""
+    peer_link: PeerLink | None = None
+    """`kind` says so where the card has none."""
+    mig: Mig | None = None
+    """Hardware slices."""
+    software: Software = Software()
+    """The oldest that runs on the card."""
+    sources: Sources = Sources()
+    """By group of figures."""
+
+    @property
+    def display_name(self) -> str:
+        """The name to show to people."""
+        return self.name
+
+    @property
+    def capacity_bytes(self) -> int | None:
+        """What torch sees on one device of the card, at its lowest; None where no such total is known."""
+        total = self.memory.planning_torch_gib
+        return None if total is None else int(total * GIB)
+
+    @property
+    def context_bytes(self) -> int | None:
+        """What one process holds before its first tensor; None where no figure is known."""
+        return None if self.context.mib is None else self.context.mib * MIB
+
+    @property
+    def context_upper_bytes(self) -> int | None:
+        """The highest report of the same; None where there is no report at all."""
+        if self.context.range_mib is None:
+            return self.context_bytes
+        return self.context.range_mib[1] * MIB
+
+    def supports(self, dtype: str) -> bool | None:
+        """Whether the matrix units take a dtype (`bf16`, `torch.bfloat16`, `float8_e4m3fn`); None where unknown.
+
+        False only where the row says so, True where it has a peak or the compute capability implies it.
+        """
+        family = dtypes.family(dtype)
+        if family is None:
+            return None
+        if family in self.peak_tflops.unsupported:
+            return False
+        known = getattr(self.peak_tflops, family) is not None or dtypes.implied_by(self.compute_capability, family)
+        return True if known else None
+
+
+class Offer(Row, frozen=True, kw_only=True):
+    """One card in one seller's book: cards come in lots, and a lot is priced for a whole term."""
+
+    card: Words
+    """The card's id in the catalog."""
+    lot_size: Count
+    """Cards in a lot; a lot cannot be split."""
+    price_3_days: Rate | None = None
+    """One lot for 3 days, in the book's currency; None while blank."""
+    price_7_days: Rate | None = None
+    """One lot for 7 days."""
+    price_30_days: Rate | None = None
+    """One lot for 30 days."""
+    source: Words | None = None
+    """Where the lot size or the prices were read."""
+    note: Words | None = None
+    """What a buyer should know."""
+    currency: Words | None = None
+    """The book's."""
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """The terms that can be priced, in days."""
+        return TERMS
+
+    @property
+    def prices(self) -> dict[int, float]:
+        """Price of one lot by term in days; a blank price has no key."""
+        by_term = zip(TERMS, (self.price_3_days, self.price_7_days, self.price_30_days), strict=True)
+        return {term: price for term, price in by_term if price is not None}
+
+    def price(self, term_days: int) -> float | None:
+        """Price of one lot for a term; None while blank."""
+        return self.prices.get(term_days)
+
+
+class OfferBook(Row, frozen=True, kw_only=True):
+    """What one seller asks, on one day."""
+
+    name: Words
+    """The file's name without its ending."""
+    seller: Words | None = None
+    """Who asks these prices."""
+    currency: Words | None = None
+    """`EUR`, `USD`: that of every price in the book."""
+    date: datetime.date | None = None
+    """The day the prices were read."""
+    offers: tuple[Offer, ...] = ()
+    """At most one a card."""
+
+    def offer(self, card_id: str) -> Offer:
+        """The seller's offer of a card; for a card that is not in the book, one card a lot and no prices."""
+        for offer in self.offers:
+            if offer.card == card_id:
+                return offer
+        return Offer(card=card_id, lot_size=1, currency=self.currency)
+
+    def lot_size(self, card_id: str) -> int:
+        """Cards in a lot."""
+        return self.offer(card_id).lot_size
+
+    def completed_by(self, other: OfferBook) -> OfferBook:
+        """This book with the lot sizes, but never the prices, of another for the cards it does not mention."""
+        mentioned = {offer.card for offer in self.offers}
+        added = tuple(
+            Offer(
+                card=offer.card,
+                lot_size=offer.lot_size,
+                source=offer.source,
+                note=offer.note,
+                currency=self.currency,
+            )
+            for offer in other.offers
+            if offer.card not in mentioned
+        )
+        return msgspec.structs.replace(self, offers=self.offers + added)
+
+
+class Origin(Row, frozen=True, kw_only=True):
+    """Where a row or a book was read."""
+
+    path: Words
+    """The file."""
+    replaces: Words | None = None
+    """The file whose row of the same id it took the place of."""
+
+
+class Catalog(Row, frozen=True, kw_only=True):
+    """Every card that is known here, and every offer book."""
+
+    cards: tuple[Card, ...]
+    """Smallest memory first, then by id."""
+    offer_books: tuple[OfferBook, ...] = ()
+    """In the order they were read: gpufit's own, then the user's."""
+    card_origins: dict[str, Origin] = {}
+    """By card id."""
+    book_origins: dict[str, Origin] = {}
+    """By book name."""
+
+    def card(self, card_id: str) -> Card:
+        """The card with exactly this id. Raises UsageError when there is none; `query.find_card` is lenient."""
+        for card in self.cards:
+            if card.id == card_id:
+                return card
+        raise UsageError(f"no card {card_id!r} in the catalog; `gpufit catalog list` shows them all")
+
+    def offer_book(self, name: str | None = None) -> OfferBook:
+        """A book by name, or the last one read: the user's own before gpufit's. Raises UsageError if missing."""
+        for book in reversed(self.offer_books):
+            if name in (None, book.name):
+                return book
+        known = ", ".join(book.name for book in self.offer_books) or "none"
+        raise UsageError(f"no offer book {name!r}; there is: {known}" if name else "the catalog has no offer book")
+
+
+def catalog_order(card: Card) -> tuple[float, str]:
+    """Sort key of `Catalog.cards`: memory of one device, ascending, then id."""
+    memory = card.memory
+    return (memory.planning_torch_gib or float(memory.nominal_gb), card.id)

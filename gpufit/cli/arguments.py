@@ -1,0 +1,45 @@
+"""Arguments that several commands share, and how their values are read."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from gpufit.errors import UsageError
+from gpufit.units import parse_count, parse_counts
+
+Value = TypeVar("Value")
+
+
+def reader(parse: Callable[[str, str], Value], what: str) -> Callable[[str], Value]:
+    """A parser from `units` as an argparse type, with the parser's own sentence as the error."""
+
+    def read(text: str) -> Value:
+        try:
+            return parse(text, what)
+        except UsageError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return read
+
+
+def count(what: str) -> Callable[[str], int]:
+    """One count: `8k`."""
+    return reader(parse_count, what)
+
+
+def counts(what: str) -> Callable[[str], tuple[int, ...]]:
+    """A comma list of counts: `1k,4k`."""
+    return reader(parse_counts, what)
+
+
+def add_catalog(parser: argparse.ArgumentParser) -> None:
+    """`--catalog DIR`."""
+    parser.add_argument(
+        "--catalog",
+        type=Path,
+        metavar="DIR",
+        help="a folder of cards and offers that add to and override the shipped ones",
+    )

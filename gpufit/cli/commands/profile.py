@@ -1,0 +1,136 @@
+"""Measure a model on this machine's device and write its profile.
+
+Loads the model in a process of its own, runs every context at every concurrency, and saves each cell as it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufit.cli.arguments import count, counts
+from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
+from gpufit.units import format_gib, format_tokens
+
+if TYPE_CHECKING:
+    from gpufit.profile.record import Cell, Profile
+    from gpufit.sources.measure.campaign import ProfileRequest
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `gpufit profile`."""
+    parser.add_argument("model", metavar="MODEL", help="a model directory, a .gguf file or a hub id")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: profiles/<model>.json")
+    parser.add_argument(
+        "--context",
+        type=counts("--context"),
+        metavar="N[,N]",
+        help="prompt lengths in tokens, 8k = 8192 (default: 128,512,1024, as far as the model's positions go)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        "--batch-size",
+        type=counts("--concurrency"),
+        metavar="N[,N]",
+        default=(1, 2, 4),
+        help="sequences at once (default: 1,2,4)",
+    )
+    parser.add_argument(
+        "--new-tokens",
+        type=count("--new-tokens"),
+        metavar="N",
+        default=8,
+        help="tokens to generate for each sequence, prefill's included (default: 8)",
+    )
+    parser.add_argument(
+        "--dtype",
+        default="auto",
+        help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
+    )
+    parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
+    parser.add_argument(
+        "--keep-logits",
+        choices=("last", "all"),
+        default="last",
+        help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of the random token ids (default: 0)")
+    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
+    parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
+    parser.add_argument("--resume", action="store_true", help="go on with a profile; finished cells stay")
+    parser.add_argument("--force", action="store_true", help="replace the profile that is there")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, with a progress bar on standard error, and print where the profile is."""
+    from gpufit.flows import measure
+    from gpufit.sources.measure.campaign import Listener
+
+    bar = ProgressBar()
+    listener = Listener(started=bar.start, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell)))
+    try:
+        profile, output = measure(_request(arguments), listener)
+    finally:
+        bar.close()
+    for line in summary_lines(profile, output):
+        say(line)
+    return ExitCode.ANSWERED
+
+
+def _request(arguments: argparse.Namespace) -> ProfileRequest:
+    from gpufit.sources.measure.campaign import ProfileRequest
+
+    return ProfileRequest(
+        model=arguments.model,
+        output=arguments.output,
+        contexts=arguments.context,
+        concurrencies=arguments.concurrency,
+        new_tokens=arguments.new_tokens,
+        dtype=arguments.dtype,
+        attention=arguments.attn_implementation,
+        device=arguments.device,
+        seed=arguments.seed,
+        logits_kept=arguments.keep_logits,
+        revision=arguments.revision,
+        trust_remote_code=arguments.trust_remote_code,
+        resume=arguments.resume,
+        force=arguments.force,
+    )
+
+
+def cell_line(cell: Cell) -> str:
+    """How a cell ended, in one line."""
+    from gpufit.profile.record import Failed, Measured, OutOfMemory
+
+    where = f"context {format_tokens(cell.context_tokens)} x {cell.concurrency}"
+    match cell.outcome:
+        case Measured(phases=phases, wall_seconds=seconds):
+            peaks = ", ".join(f"{one.phase} {format_gib(one.allocated_bytes)}" for one in phases)
+            return f"{where}: {peaks}, {seconds:.2f} s"
+        case OutOfMemory(phase=phase, message=message):
+            return f"{where}: out of memory in {phase}: {message[:120]}"
+        case Failed(error=error):
+            return f"{where}: failed: {error[:160]}"
+        case skipped:
+            return f"{where}: skipped: {skipped.why}"
+
+
+def summary_lines(profile: Profile, output: Path) -> list[str]:
+    """What was measured, how well it is understood, and what to do next."""
+    measured = len(profile.measured_cells)
+    lines = [
+        f"{profile.model.name} ({profile.model.architecture}) on {profile.environment.device.name}: "
+        f"{measured} of {len(profile.cells)} cells measured"
+    ]
+    lines += [f"finding: {finding}" for finding in profile.precision.findings]
+    lines += [f"flag: {flag}" for flag in profile.environment.flags]
+    if profile.memory_model is None:
+        lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
+    else:
+        for one in profile.memory_model.phases:
+            held = "none held out" if one.worst_held_out_error is None else f"held out {one.worst_held_out_error:.2%}"
+            lines.append(f"{one.phase}: model error {one.worst_fitted_error:.2%} of allocated at worst, {held}")
+    lines.append(f"wrote {output}; next: gpufit fit {output}")
+    return lines

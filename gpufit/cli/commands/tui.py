@@ -1,0 +1,23 @@
+"""Open profiles in the terminal interface: every card's bar against its ceiling, context and concurrency by keys."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpufit.cli.arguments import add_catalog
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `gpufit tui`."""
+    parser.add_argument(
+        "profiles", nargs="*", type=Path, metavar="PROFILE", help="profiles to open (default: those in profiles/)"
+    )
+    add_catalog(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the interface until it is closed."""
+    from gpufit.tui.run import run_tui
+
+    return run_tui(arguments.profiles, arguments.catalog)

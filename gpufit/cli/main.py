@@ -1,0 +1,69 @@
+"""`gpufit`: parse, run one command, turn errors into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from gpufit import __version__
+from gpufit.cli import diagnostics
+from gpufit.cli.diagnostics import ExitCode
+from gpufit.cli.registry import COMMANDS, help_line, load_command
+from gpufit.errors import GpufitError
+
+_EPILOG = """exit status: 0 answered, 1 answered and nothing fits, 2 usage, 3 unreadable input, 4 measurement failed,
+130 interrupted. Without a command: opens the TUI on a terminal, prints this elsewhere."""
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="gpufit",
+        description="Which GPU card, how many, for how long: answered from a measured run of your model.",
+        epilog=_EPILOG,
+    )
+    parser.add_argument("--version", action="version", version=f"gpufit {__version__}")
+    parser.add_argument("--debug", action="store_true", help="show tracebacks")
+    verbs = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name in COMMANDS:
+        command = load_command(name)
+        verb = verbs.add_parser(name, help=help_line(command), description=command.__doc__)
+        verb.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help="show tracebacks")
+        command.prepare_parser(verb)
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line; the result is the exit status. Never raises for bad input."""
+    try:
+        arguments = build_parser().parse_args(argv)
+    except SystemExit as end:  # argparse has said its line already
+        return int(end.code or 0)
+    try:
+        return _dispatch(arguments)
+    except GpufitError as error:
+        return diagnostics.report_error(error, arguments.debug)
+    except KeyboardInterrupt:
+        diagnostics.say("gpufit: interrupted")
+        return ExitCode.INTERRUPTED
+    except Exception as error:  # noqa: BLE001 (the last resort: a bug is one line and a status of its own)
+        return diagnostics.report_bug(error, arguments.debug)
+
+
+def _dispatch(arguments: argparse.Namespace) -> int:
+    if arguments.command is not None:
+        return load_command(arguments.command).run(arguments)
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        return load_command("tui").run(argparse.Namespace(profiles=[], catalog=None))
+    build_parser().print_help()
+    return ExitCode.ANSWERED
+
+
+def run() -> None:
+    """Entry point of the `gpufit` script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,28 @@
+"""The errors that gpufit raises on purpose.
+
+    GpufitError                 one line for the user: what, why, what to do next
+    ├── UsageError              the request itself cannot be answered       (exit 2)
+    ├── UnreadableInputError    a file or model cannot be read or written   (exit 3)
+    └── MeasurementError        the run on the device did not happen        (exit 4)
+
+Each carries the whole sentence that the user sees; `cli.main` catches the base once. Anything else that
+escapes is a bug and shows as one.
+"""
+
+from __future__ import annotations
+
+
+class GpufitError(Exception):
+    """Base of every error whose message is meant for the user."""
+
+
+class UsageError(GpufitError):
+    """The request itself cannot be answered: a wrong value, an ambiguous card, a context the model cannot have."""
+
+
+class UnreadableInputError(GpufitError):
+    """A model, profile or catalog file cannot be read, or an output file cannot be written."""
+
+
+class MeasurementError(GpufitError):
+    """The model could not be run on the device at all, so there is nothing to report."""

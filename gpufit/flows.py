@@ -1,0 +1,80 @@
+"""The use cases that the command line and the TUI both call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpufit.advice.verdict import judge
+from gpufit.catalog.detect import detect_card
+from gpufit.catalog.record import Card, Catalog, OfferBook
+from gpufit.errors import UsageError
+from gpufit.memory.predict import predict
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Profile
+from gpufit.report.document import FitDocument, build_fit_document
+
+if TYPE_CHECKING:
+    from gpufit.sources.measure.campaign import Listener, ProfileRequest
+
+
+def fit(
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()
+) -> FitDocument:
+    """Judge a profile against cards (all of the catalog's when none are named) at one shape.
+
+    Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
+    """
+    check_position_limit(profile, shape)
+    chosen = tuple(cards) or catalog.cards
+    measured_on = profiled_card(profile, catalog)
+    verdicts = [judge(profile, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in chosen]
+    return build_fit_document(profile, where, shape, predict(profile, shape), verdicts, book)
+
+
+def check_position_limit(profile: Profile, shape: Shape) -> None:
+    """Raise UsageError when the scenario is longer than the model's own positions: no memory would help."""
+    limit = profile.model.position_limit
+    if limit is not None and shape.cached_tokens > limit:
+        raise UsageError(
+            f"{profile.model.name} takes at most {limit} tokens (its own position limit, not memory); context "
+            f"{shape.context_tokens} with {shape.new_tokens} new tokens is {shape.cached_tokens}: ask for less"
+        )
+
+
+def profiled_card(profile: Profile, catalog: Catalog) -> Card | None:
+    """The catalog's row for the device the profile was measured on; None for a CPU or an unknown card."""
+    device = profile.environment.device
+    if device.kind == "cpu":
+        return None
+    return detect_card(catalog, device.name, device.pci_id, device.total_bytes).card
+
+
+def default_shape(profile: Profile) -> Shape:
+    """Where to start when nothing was asked: the largest cell that was measured."""
+    cells = profile.measured_cells
+    if not cells:
+        raise UsageError("the profile has no measured cell; gpufit profile --resume finishes it")
+    largest = max(cells, key=lambda cell: (cell.context_tokens * cell.concurrency, cell.context_tokens))
+    return Shape(largest.context_tokens, largest.new_tokens, largest.concurrency)
+
+
+def load_named_profile(path: Path) -> Profile:
+    """Read a profile, telling a model given in its place apart. Raises UsageError or UnreadableInputError."""
+    from gpufit.profile.store import load_profile
+
+    if path.is_dir() or path.suffix == ".gguf":
+        raise UsageError(f"{path} is a model, not a profile; measure it first: gpufit profile {path}")
+    return load_profile(path)
+
+
+def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:
+    """Measure a model on this machine's device; the finished profile and the file it is in.
+
+    Raises UsageError, UnreadableInputError or MeasurementError, each in one line.
+    """
+    from gpufit.sources.measure.campaign import Campaign
+
+    campaign = Campaign(request, listener)
+    return campaign.run(), campaign.output

@@ -1,0 +1,132 @@
+"""From measured cells to a memory model: non-negative terms, tested on cells that were held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpufit.memory.predict import growth_of, predict_parts
+from gpufit.memory.terms import TERMS, Shape, terms_for
+from gpufit.profile.record import (
+    Cell,
+    Coefficient,
+    Measured,
+    MemoryModel,
+    PartModel,
+    Parts,
+    Phase,
+    PhaseModel,
+    PhasePeak,
+)
+
+FEWEST_CONTEXTS = 2
+FEWEST_CONCURRENCIES = 2
+FEWEST_CELLS = 4
+"""With fewer, growth with context cannot be told from growth with concurrency, so no model is made."""
+
+FEWEST_CELLS_TO_HOLD_OUT = 6
+"""From here on two cells can be spared to test the fit: the largest, and one from the middle."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One phase of one measured cell."""
+
+    shape: Shape
+    peak: PhasePeak
+
+
+def fit_memory_model(cells: Sequence[Cell], attention: str, window: int | None) -> MemoryModel | None:
+    """Fit every phase of the measured cells; None when they are too few or too alike to tell terms apart."""
+    shapes = [_shape(cell) for cell in cells if isinstance(cell.outcome, Measured)]
+    if (
+        len({shape.context_tokens for shape in shapes}) < FEWEST_CONTEXTS
+        or len({shape.concurrency for shape in shapes}) < FEWEST_CONCURRENCIES
+        or len(shapes) < FEWEST_CELLS
+    ):
+        return None
+    phases = []
+    for phase in (Phase.PREFILL, Phase.DECODE, Phase.FORWARD):
+        samples = _samples(cells, phase)
+        if len(samples) >= FEWEST_CELLS:
+            phases.append(_fit_phase(phase, samples, attention, window))
+    return MemoryModel(
+        phases=tuple(phases),
+        max_cached_tokens=max(shape.cached_tokens for shape in shapes),
+        max_concurrency=max(shape.concurrency for shape in shapes),
+        max_total_tokens=max(shape.total_tokens for shape in shapes),
+    )
+
+
+def _shape(cell: Cell) -> Shape:
+    return Shape(cell.context_tokens, cell.new_tokens, cell.concurrency)
+
+
+def _samples(cells: Sequence[Cell], phase: Phase) -> list[Sample]:
+    return [
+        Sample(_shape(cell), peak)
+        for cell in cells
+        if isinstance(cell.outcome, Measured)
+        for peak in cell.outcome.phases
+        if peak.phase is phase
+    ]
+
+
+def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
+    """(fitted, held out): the largest cell tests extrapolation, the middle one interpolation."""
+    ordered = sorted(samples, key=lambda sample: (sample.shape.total_tokens, sample.shape.concurrency))
+    if len(ordered) < FEWEST_CELLS_TO_HOLD_OUT:
+        return ordered, []
+    middle = ordered[len(ordered) // 2]
+    held_out = [middle, ordered[-1]]
+    return [sample for sample in ordered if sample not in held_out], held_out
+
+
+def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: int | None) -> PhaseModel:
+    fitted, held_out = _hold_out(samples)
+    parts = tuple(
+        _fit_part(name, fitted, phase, terms_for(name, phase, attention, window), window or 0)
+        for name in Parts.NAMES
+        if any(getattr(sample.peak.parts, name) for sample in samples)
+    )
+    errors = {id(sample): _error(sample, parts, phase, window) for sample in samples}
+    return PhaseModel(
+        phase=phase,
+        parts=parts,
+        fitted_cells=len(fitted),
+        held_out_cells=len(held_out),
+        worst_fitted_error=max(errors[id(sample)][0] for sample in fitted),
+        worst_held_out_error=max((errors[id(sample)][0] for sample in held_out), default=None),
+        worst_growth_error=max(growth for _, growth in errors.values()),
+    )
+
+
+def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequence[str], window: int) -> PartModel:
+    """Non-negative least squares, each row scaled by its value so that small cells count as much as large ones."""
+    from scipy.optimize import nnls
+
+    targets = [float(getattr(sample.peak.parts, name)) for sample in samples]
+    floor = max(targets) * 1e-3 or 1.0
+    rows, values = [], []
+    for sample, target in zip(samples, targets, strict=True):
+        weight = 1.0 / max(target, floor)
+        units = [TERMS[term](sample.shape.concurrency, sample.shape.tokens_in(phase), window) for term in terms]
+        rows.append([unit * weight for unit in units])
+        values.append(target * weight)
+    scales = [max(abs(row[column]) for row in rows) or 1.0 for column in range(len(terms))]
+    solution, _ = nnls([[cell / scale for cell, scale in zip(row, scales, strict=True)] for row in rows], values)
+    return PartModel(
+        part=name,
+        coefficients=tuple(
+            Coefficient(term=term, bytes_per_unit=float(value) / scale)
+            for term, value, scale in zip(terms, solution, scales, strict=True)
+            if value > 0
+        ),
+    )
+
+
+def _error(sample: Sample, parts: Sequence[PartModel], phase: Phase, window: int | None) -> tuple[float, float]:
+    """(relative to allocated, relative to growth) error of one sample."""
+    predicted = predict_parts(parts, phase, sample.shape, window)
+    miss = abs(predicted.total_bytes - sample.peak.allocated_bytes)
+    return miss / sample.peak.allocated_bytes, miss / max(growth_of(sample.peak.parts), 1)

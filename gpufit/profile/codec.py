@@ -1,0 +1,60 @@
+"""Profile to JSON text and back; pure. Reads every schema version ever written, refuses newer ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from gpufit.errors import UnreadableInputError
+from gpufit.profile.record import SCHEMA_VERSION, Measured, PhasePeak, Profile
+
+
+def encode(profile: Profile) -> bytes:
+    """The profile as indented JSON (UTF-8, a final newline); the same profile always gives the same bytes."""
+    return msgspec.json.format(msgspec.json.encode(profile), indent=1) + b"\n"
+
+
+def decode(text: bytes, where: str) -> Profile:
+    """Read a profile; `where` names the file in messages.
+
+    Raises UnreadableInputError, in one line, for anything that is not a whole and consistent profile.
+    """
+    profile = _convert(_versioned(text, where), where)
+    for peak in _peaks(profile):
+        if peak.parts.total_bytes != peak.allocated_bytes:
+            raise UnreadableInputError(
+                f"{where}: damaged profile: the parts of a {peak.phase} phase add up to {peak.parts.total_bytes}, "
+                f"not to its allocated {peak.allocated_bytes}; restore the file or measure again"
+            )
+    return profile
+
+
+def _versioned(text: bytes, where: str) -> dict[str, Any]:
+    try:
+        raw = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UnreadableInputError(f"{where}: not a profile (not whole JSON: {error})") from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("schema_version"), int):
+        raise UnreadableInputError(f"{where}: not a profile (no schema_version in it); `gpufit profile` writes one")
+    if raw["schema_version"] > SCHEMA_VERSION:
+        raise UnreadableInputError(
+            f"{where}: written by a newer gpufit (profile schema {raw['schema_version']}, this one reads up to "
+            f"{SCHEMA_VERSION}); upgrade gpufit"
+        )
+    return raw
+
+
+def _convert(raw: dict[str, Any], where: str) -> Profile:
+    try:
+        return msgspec.convert(raw, Profile)
+    except msgspec.ValidationError as error:
+        raise UnreadableInputError(f"{where}: damaged profile: {error}") from error
+
+
+def _peaks(profile: Profile) -> Iterator[PhasePeak]:
+    yield profile.load
+    for cell in profile.cells:
+        if isinstance(cell.outcome, Measured):
+            yield from cell.outcome.phases

@@ -1,0 +1,368 @@
+"""The profile and its parts: frozen records, all sizes in bytes, all counts in tokens or sequences.
+
+A profile holds what one model did on one device with one engine. Every number in it carries its evidence,
+either its own or that of the record around it. Nothing here computes more than sums.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Annotated, ClassVar
+
+import msgspec
+
+SCHEMA_VERSION = 1
+"""Version of the profile file. A reader refuses a higher one and still reads every lower one."""
+
+
+Size = Annotated[int, msgspec.Meta(ge=0)]
+"""A size in bytes, or a count: a whole number, never negative."""
+Count = Annotated[int, msgspec.Meta(ge=1)]
+"""A count of at least one."""
+
+
+class Evidence(enum.StrEnum):
+    """Where a number comes from, strongest first."""
+
+    MEASURED = "measured"
+    """Read from this device during this run."""
+    IMPORTED = "imported"
+    """Printed by a serving engine in its own log."""
+    SIMULATED = "simulated"
+    """From the same run on fake tensors."""
+    COMPUTED = "computed"
+    """Arithmetic over a config and file headers."""
+    SCALED = "scaled"
+    """A measured number carried beyond where it was seen, by a stated rule."""
+    ASSUMED = "assumed"
+    """A default or a catalog constant."""
+
+    @property
+    def weakness(self) -> int:
+        """0 for the strongest evidence, growing as it weakens."""
+        return list(Evidence).index(self)
+
+
+def weakest(evidence: Iterable[Evidence]) -> Evidence:
+    """The evidence of a total: the weakest among its parts. Raises ValueError when there are none."""
+    return max(evidence, key=lambda one: one.weakness)
+
+
+class Phase(enum.StrEnum):
+    """A stretch of a run that has its own peak."""
+
+    LOAD = "load"
+    PREFILL = "prefill"
+    DECODE = "decode"
+    FORWARD = "forward"
+    """The only phase, beside load, of a model that does not generate."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
+    """Base of every stored record: frozen, keyword-only, and strict about its keys."""
+
+
+class Parts(Record, frozen=True, kw_only=True):
+    """What makes up `allocated` at the peak of a phase; the parts add up to it to the byte."""
+
+    weights_bytes: Size = 0
+    """Parameter storages, tied weights once."""
+    buffers_bytes: Size = 0
+    """Registered buffers and other tensors that modules keep (rotary tables, masks, quantisation state)."""
+    kv_cache_bytes: Size = 0
+    """Every storage the cache object holds, counted once and whole, views included."""
+    inputs_bytes: Size = 0
+    """What the caller passes in: token ids, masks."""
+    outputs_bytes: Size = 0
+    """What the caller keeps: logits, hidden states, generated ids."""
+    activations_bytes: Size = 0
+    """Tensors that a module returned and that outlive it."""
+    temporaries_bytes: Size = 0
+    """Everything else alive at the peak: workspaces, upcasts, scores, the copy of a growing cache."""
+    rounding_bytes: Size = 0
+    """What the allocator added by rounding sizes up."""
+    unexplained_bytes: Size = 0
+    """What no rule above accounts for; shown, never folded away, never negative."""
+
+    NAMES: ClassVar[tuple[str, ...]]
+
+    @property
+    def total_bytes(self) -> int:
+        """The sum of all parts: `allocated`."""
+        return sum(getattr(self, name) for name in Parts.NAMES)
+
+
+Parts.NAMES = tuple(Parts.__struct_fields__)
+
+
+class DeviceReading(Record, frozen=True, kw_only=True):
+    """One reading of memory use, beside the source that gave it."""
+
+    source: str
+    """`torch.cuda.memory_stats`, `nvml.process`, `nvml.device`, `mem_get_info`, `psutil`, ..."""
+    quantity: str
+    """`requested`, `allocated`, `reserved`, `process`, `device_used`, `rss_anon`, `rss_file`."""
+    size_bytes: Size
+    """The reading, in bytes."""
+
+
+class PhasePeak(Record, frozen=True, kw_only=True):
+    """The highest moment of one phase of one cell."""
+
+    phase: Phase
+    parts: Parts
+    allocated_bytes: Size
+    """What the allocator had handed out at the peak, rounding included."""
+    evidence: Evidence
+    cached_tokens: Size = 0
+    """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
+    readings: tuple[DeviceReading, ...] = ()
+    """What the device's own counters said over this phase."""
+
+
+class Measured(Record, frozen=True, kw_only=True, tag_field="type", tag="measured"):
+    """A cell that ran to its end."""
+
+    phases: tuple[PhasePeak, ...]
+    inputs_completed: Size
+    """Sequences that ran to the end."""
+    wall_seconds: float
+    """Wall time of the untracked run: prefill and all decode steps."""
+    time_to_first_token_seconds: float | None = None
+    """Wall time of the untracked prefill (absent for a model that does not generate)."""
+
+
+class OutOfMemory(Record, frozen=True, kw_only=True, tag_field="type", tag="out_of_memory"):
+    """A cell that ran into the memory limit."""
+
+    phase: Phase
+    message: str
+    """The error as the library worded it, first line."""
+    asked_bytes: Size | None = None
+    """The allocation that failed, where the error names it."""
+    limit_bytes: Size | None = None
+    """The limit it ran into, where known."""
+
+
+class Failed(Record, frozen=True, kw_only=True, tag_field="type", tag="failed"):
+    """A cell that ended in an error other than memory."""
+
+    error: str
+
+
+class Skipped(Record, frozen=True, kw_only=True, tag_field="type", tag="skipped"):
+    """A cell that was not run, and why."""
+
+    why: str
+
+
+Outcome = Measured | OutOfMemory | Failed | Skipped
+
+
+class Cell(Record, frozen=True, kw_only=True):
+    """One point of the grid and how it ended."""
+
+    context_tokens: Count
+    """Prompt length of each sequence."""
+    new_tokens: Size
+    """Tokens generated for each sequence, the one that prefill yields included (0 for encoders)."""
+    concurrency: Count
+    """Sequences at once."""
+    outcome: Outcome
+
+    @property
+    def key(self) -> tuple[int, int, int]:
+        """What identifies the cell within a profile."""
+        return (self.context_tokens, self.new_tokens, self.concurrency)
+
+
+class DtypeShare(Record, frozen=True, kw_only=True):
+    """How many bytes stand in one dtype."""
+
+    dtype: str
+    size_bytes: Size
+    tensors: Size
+
+
+class ComputeDtype(Record, frozen=True, kw_only=True):
+    """The dtypes that one family of operations really ran in."""
+
+    family: str
+    """`matmul`, `attention`, `norm`, `softmax`, `rotary`, `embedding`, `logits`, `other`."""
+    dtypes: tuple[str, ...]
+    """Result dtypes seen, most frequent first."""
+    calls: Size
+
+
+class Quantization(Record, frozen=True, kw_only=True):
+    """The quantisation method named by the model's own files, with its parameters as text."""
+
+    method: str
+    parameters: dict[str, str] = {}
+
+
+class Precision(Record, frozen=True, kw_only=True):
+    """The four precisions, each as found."""
+
+    stored: tuple[DtypeShare, ...]
+    """Dtypes in the model's files."""
+    resident: tuple[DtypeShare, ...]
+    """Dtypes of the weights in memory after load."""
+    compute: tuple[ComputeDtype, ...]
+    """Dtypes of the operations, observed while they ran."""
+    kv: tuple[DtypeShare, ...]
+    """Dtypes of the cache; empty for a model without one."""
+    quantization: Quantization | None = None
+    findings: tuple[str, ...] = ()
+    """What differs between the columns, in words."""
+
+
+class ModelInfo(Record, frozen=True, kw_only=True):
+    """Which model it was, precisely enough to tell two runs apart."""
+
+    name: str
+    source: str
+    """The directory or file it was loaded from, as the user gave it."""
+    fingerprint: str
+    """SHA-256 over names, sizes and the first and last MiB of its config and weight files."""
+    architecture: str
+    """The class that ran, `LlamaForCausalLM`."""
+    model_type: str
+    """transformers' name of the family, `llama`."""
+    parameters: Size
+    """Elements of all parameters, tied ones once."""
+    generates: bool
+    """False for an encoder: one `forward`, no cache."""
+    position_limit: int | None = None
+    """The longest sequence its position scheme allows; absent where it has no limit."""
+    sliding_window: int | None = None
+    """Tokens a sliding layer sees; absent where no layer slides."""
+    revision: str | None = None
+
+
+class Engine(Record, frozen=True, kw_only=True):
+    """What ran the model. A memory figure holds for this engine only."""
+
+    name: str
+    version: str
+    attention: str
+    """Attention implementation that ran: `sdpa`, `eager`, `flash_attention_2`."""
+
+
+class DeviceInfo(Record, frozen=True, kw_only=True):
+    """The device that ran it."""
+
+    kind: str
+    """`cuda`, `rocm` or `cpu`."""
+    name: str
+    total_bytes: Size
+    """What torch sees on a card; physical memory of the host for `cpu`."""
+    used_before_bytes: Size | None = None
+    """In use by others before the run."""
+    pci_id: str | None = None
+    """`10de:2335`: vendor and device, lower case."""
+    compute_capability: str | None = None
+    driver: str | None = None
+    runtime: str | None = None
+    """CUDA or HIP version torch was built with."""
+    context_bytes: Size | None = None
+    """Driver context and loaded kernels, measured; absent on CPU."""
+
+
+class Environment(Record, frozen=True, kw_only=True):
+    """Where it ran."""
+
+    device: DeviceInfo
+    versions: dict[str, str]
+    """Python and every library that shapes the result."""
+    settings: dict[str, str] = {}
+    """Environment variables that change memory behaviour, where set."""
+    host: str = ""
+    """Operating system and processor."""
+    flags: tuple[str, ...] = ()
+    """What makes this run less than clean, in words: a shared card, MIG, retries of the allocator."""
+
+
+class Workload(Record, frozen=True, kw_only=True):
+    """What was asked for."""
+
+    contexts_tokens: tuple[int, ...]
+    concurrencies: tuple[int, ...]
+    new_tokens: Size
+    seed: int
+    dtype_requested: str
+    """`auto` or a dtype: how the weights were asked to be loaded."""
+    logits_kept: str
+    """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
+
+
+class Coefficient(Record, frozen=True, kw_only=True):
+    """One physical term of one part: bytes for each unit of the term."""
+
+    term: str
+    """A name from `memory.terms`: `constant`, `per_sequence`, `per_token`, ..."""
+    bytes_per_unit: Annotated[float, msgspec.Meta(ge=0)]
+    """Never negative."""
+
+
+class PartModel(Record, frozen=True, kw_only=True):
+    """How one part grows."""
+
+    part: str
+    """A field of Parts."""
+    coefficients: tuple[Coefficient, ...]
+
+
+class PhaseModel(Record, frozen=True, kw_only=True):
+    """How one phase grows, and how well that was tested."""
+
+    phase: Phase
+    parts: tuple[PartModel, ...]
+    fitted_cells: int
+    held_out_cells: int
+    worst_fitted_error: float
+    """Largest |predicted - measured| / measured of `allocated` over the cells that were fitted."""
+    worst_held_out_error: float | None
+    """The same over cells that were not; absent when too few cells were measured to hold any out."""
+    worst_growth_error: float
+    """Largest |predicted - measured| over all cells, relative to what grows: `allocated` less weights and buffers."""
+
+
+class MemoryModel(Record, frozen=True, kw_only=True):
+    """The growth of every phase, with the domain it was seen in."""
+
+    phases: tuple[PhaseModel, ...]
+    max_cached_tokens: int
+    """Longest sequence seen, prompt and new tokens."""
+    max_concurrency: int
+    max_total_tokens: int
+    """Largest concurrency x sequence length seen in one cell."""
+
+
+class Profile(Record, frozen=True, kw_only=True):
+    """One model on one device with one engine: the whole result of a run, and all that later steps need."""
+
+    schema_version: int = SCHEMA_VERSION
+    gpufit_version: str
+    created_at: str
+    """ISO 8601, UTC."""
+    evidence: Evidence
+    model: ModelInfo
+    engine: Engine
+    precision: Precision
+    environment: Environment
+    workload: Workload
+    load: PhasePeak
+    cells: tuple[Cell, ...]
+    memory_model: MemoryModel | None = None
+    """Absent until enough cells are measured."""
+    complete: bool = False
+    """True once every cell of the workload has an outcome."""
+    notes: tuple[str, ...] = ()
+    """What a reader should know about this run, in words."""
+
+    @property
+    def measured_cells(self) -> tuple[Cell, ...]:
+        """The cells that ran to their end."""
+        return tuple(cell for cell in self.cells if isinstance(cell.outcome, Measured))

@@ -1,0 +1,162 @@
+"""The columns of the cards table: one list that table, CSV, Markdown, XLSX and the TUI all take their cells from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import Parts
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.units import format_gib, format_tokens
+
+Value = str | int | float | None
+
+SYMBOLS: dict[Verdict, str] = {
+    Verdict.FITS: "✓ fits",
+    Verdict.TOO_CLOSE: "≈ too close",
+    Verdict.DOES_NOT_FIT: "✗ does not fit",
+    Verdict.UNKNOWN: "? unknown",
+}
+"""Verdicts as they read on screen: the sign alone tells them apart, without colour."""
+
+PART_TITLES: dict[str, str] = {
+    "weights_bytes": "weights",
+    "buffers_bytes": "buffers",
+    "kv_cache_bytes": "KV cache",
+    "inputs_bytes": "inputs",
+    "outputs_bytes": "outputs",
+    "activations_bytes": "activations",
+    "temporaries_bytes": "temporaries",
+    "rounding_bytes": "rounding",
+    "unexplained_bytes": "unexplained",
+    "context_bytes": "driver context",
+    "other_bytes": "other",
+}
+"""Parts as they read on screen."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: a stable key for machines, a title for people, a value, and the text people see."""
+
+    key: str
+    """Header in CSV, unit included."""
+    title: str
+    value: Callable[[FitDocument, CardRow], Value]
+    text: Callable[[FitDocument, CardRow], str]
+    on_screen: bool = True
+    """False for columns that only machines get."""
+
+
+def _plain(value: Value) -> str:
+    return "" if value is None else str(value)
+
+
+def _gib(size: int | None) -> str:
+    return "" if size is None else format_gib(size)
+
+
+def _size_column(key: str, title: str, on_screen: bool = True) -> Column:
+    def read(document: FitDocument, row: CardRow) -> int | None:
+        size: int | None = getattr(row, key)
+        return size
+
+    return Column(key, title, read, lambda document, row: _gib(read(document, row)), on_screen)
+
+
+def _column(key: str, title: str, value: Callable[[FitDocument, CardRow], Value], on_screen: bool = True) -> Column:
+    return Column(key, title, value, lambda document, row: _plain(value(document, row)), on_screen)
+
+
+def binding_text(row: CardRow) -> str:
+    """What binds, in words: part, phase, and by how much it is short."""
+    text = f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
+    return text if not row.binding.short_bytes else f"{text}, short by {format_gib(row.binding.short_bytes)}"
+
+
+def max_context_text(row: CardRow) -> str:
+    """The longest context, marked where the model's own limit and not memory sets it."""
+    if row.max_context_tokens is None:
+        return ""
+    mark = " (model limit)" if row.max_context_is_position_limit else ""
+    return format_tokens(row.max_context_tokens) + mark
+
+
+def lots_text(row: CardRow) -> str:
+    """What to order: lots, cards in them, idle cards."""
+    if row.lots is None:
+        return "-"
+    cards = row.lots * row.lot_size
+    text = f"{row.lots} x {row.lot_size}" if row.lot_size > 1 else str(row.lots)
+    return f"{text} ({cards - (row.idle_cards or 0)} used)" if row.idle_cards else text
+
+
+def _price_columns() -> list[Column]:
+    columns = []
+    for index, days in enumerate((3, 7, 30)):
+        columns.append(
+            _column(
+                f"total_price_{days}_days",
+                f"{days} days",
+                lambda document, row, index=index: row.prices[index].total_price,  # type: ignore[misc]
+                on_screen=False,
+            )
+        )
+    return columns
+
+
+COLUMNS: tuple[Column, ...] = (
+    _column("model", "model", lambda document, row: document.model.name, on_screen=False),
+    _column("engine", "engine", lambda document, row: document.engine.name, on_screen=False),
+    _column("context_tokens", "context", lambda document, row: document.scenario.context_tokens, on_screen=False),
+    _column("new_tokens", "new tokens", lambda document, row: document.scenario.new_tokens, on_screen=False),
+    _column("concurrency", "concurrency", lambda document, row: document.scenario.concurrency, on_screen=False),
+    _column("card", "card", lambda document, row: row.card),
+    _column("name", "name", lambda document, row: row.name, on_screen=False),
+    Column("verdict", "verdict", lambda document, row: str(row.verdict), lambda document, row: SYMBOLS[row.verdict]),
+    _size_column("capacity_bytes", "capacity"),
+    _size_column("need_bytes", "need"),
+    _size_column("need_lower_bytes", "need, lower", on_screen=False),
+    _size_column("need_upper_bytes", "need, upper"),
+    _size_column("headroom_bytes", "headroom"),
+    _size_column("headroom_lower_bytes", "headroom, lower", on_screen=False),
+    _size_column("headroom_upper_bytes", "headroom, upper", on_screen=False),
+    Column("binding", "binds", lambda document, row: binding_text(row), lambda document, row: binding_text(row)),
+    *(
+        Column(
+            name,
+            PART_TITLES[name],
+            lambda document, row, name=name: getattr(row.parts, name),  # type: ignore[misc]
+            lambda document, row, name=name: _gib(getattr(row.parts, name)),  # type: ignore[misc]
+            on_screen=False,
+        )
+        for name in Parts.NAMES
+    ),
+    _size_column("context_bytes", "driver context", on_screen=False),
+    _size_column("other_bytes", "other", on_screen=False),
+    _column("max_concurrency", "max conc.", lambda document, row: row.max_concurrency),
+    Column(
+        "max_context_tokens",
+        "max context",
+        lambda document, row: row.max_context_tokens,
+        lambda document, row: max_context_text(row),
+    ),
+    _column("arrangement", "arrangement", lambda document, row: row.arrangement, on_screen=False),
+    Column(
+        "cards_needed",
+        "cards",
+        lambda document, row: row.cards_needed,
+        lambda document, row: "-" if row.cards_needed is None else str(row.cards_needed),
+    ),
+    _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
+    Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
+    _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
+    _column("currency", "currency", lambda document, row: row.prices[0].currency, on_screen=False),
+    *_price_columns(),
+    _column("evidence", "evidence", lambda document, row: str(row.evidence)),
+)
+"""Every column, in the order of the CSV."""
+
+SCREEN_COLUMNS: tuple[Column, ...] = tuple(column for column in COLUMNS if column.on_screen)
+"""The columns people see in a terminal."""

@@ -1,0 +1,239 @@
+"""The fit document: a profile judged against cards at one scenario. Every format and the TUI read this alone.
+
+JSON keys are these fields' names; sizes are whole bytes, prices are numbers in the currency beside them, and what
+is not known is null, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpufit import __version__
+from gpufit.advice.verdict import CardVerdict, Verdict
+from gpufit.catalog.record import Offer, OfferBook
+from gpufit.memory.carry import rules
+from gpufit.memory.predict import PhasePrediction, distance_outside
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import (
+    Engine,
+    Evidence,
+    ModelInfo,
+    OutOfMemory,
+    Parts,
+    Phase,
+    Precision,
+    Profile,
+    Record,
+    weakest,
+)
+
+SCHEMA_VERSION = 1
+
+
+class Scenario(Record, frozen=True, kw_only=True):
+    """The question."""
+
+    context_tokens: int
+    new_tokens: int
+    concurrency: int
+    cached_tokens: int
+    """Tokens a sequence holds at the end: context plus new tokens but the last, which is never fed back."""
+
+
+class PhaseFigures(Record, frozen=True, kw_only=True):
+    """One phase at the scenario."""
+
+    parts: Parts
+    allocated_bytes: int
+    allocated_lower_bytes: int
+    allocated_upper_bytes: int
+    need_bytes: int
+    """Largest over the cards of the document."""
+    need_upper_bytes: int
+    """Largest over the cards of the document."""
+    evidence: Evidence
+
+
+class BindingFigures(Record, frozen=True, kw_only=True):
+    """What runs out first on a card."""
+
+    phase: Phase
+    part: str
+    part_bytes: int
+    short_bytes: int
+
+
+class Price(Record, frozen=True, kw_only=True):
+    """One term of an offer; the price is null while the book leaves it blank."""
+
+    term_days: int
+    currency: str | None
+    price_per_lot: float | None
+    total_price: float | None
+    """For all lots of the row."""
+
+
+class CardRow(Record, frozen=True, kw_only=True):
+    """One card."""
+
+    card: str
+    """The card's id in the catalog."""
+    name: str
+    verdict: Verdict
+    capacity_bytes: int | None
+    need_bytes: int
+    need_lower_bytes: int
+    need_upper_bytes: int
+    headroom_bytes: int | None
+    headroom_lower_bytes: int | None
+    headroom_upper_bytes: int | None
+    binding: BindingFigures
+    parts: Parts
+    """At the peak of the binding phase, the card's library workspace in `temporaries_bytes`."""
+    context_bytes: int
+    other_bytes: int
+    max_concurrency: int | None
+    max_context_tokens: int | None
+    max_context_is_position_limit: bool
+    arrangement: str | None
+    cards_needed: int | None
+    lot_size: int
+    lots: int | None
+    idle_cards: int | None
+    prices: tuple[Price, ...]
+    evidence: Evidence
+
+
+class FitDocument(Record, frozen=True, kw_only=True):
+    """A profile against the catalog."""
+
+    schema_version: int = SCHEMA_VERSION
+    gpufit_version: str = __version__
+    evidence: Evidence
+    """The weakest in the document."""
+    profile: str
+    """The file it was read from."""
+    measured_on: str
+    model: ModelInfo
+    engine: Engine
+    precision: Precision
+    scenario: Scenario
+    phases: dict[str, PhaseFigures]
+    cards: tuple[CardRow, ...]
+    offers: str
+    """The offer book that lots and prices come from."""
+    assumptions: tuple[str, ...]
+    """What was replaced, assumed or stretched on the way from the run to the cards."""
+    notes: tuple[str, ...]
+    """What else a reader should know: what the run met, how far the question lies outside it."""
+
+    @property
+    def something_fits(self) -> bool:
+        """Whether at least one card's verdict is `fits`, or its whole copies serve the scenario together."""
+        return any(row.cards_needed is not None for row in self.cards)
+
+
+def build_fit_document(
+    profile: Profile,
+    where: str,
+    shape: Shape,
+    predictions: Sequence[PhasePrediction],
+    verdicts: Sequence[CardVerdict],
+    book: OfferBook,
+) -> FitDocument:
+    """Put a judged profile into the document that all formats render. `verdicts` must not be empty."""
+    rows = tuple(_card_row(verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    return FitDocument(
+        evidence=weakest(row.evidence for row in rows),
+        profile=where,
+        measured_on=profile.environment.device.name,
+        model=profile.model,
+        engine=profile.engine,
+        precision=profile.precision,
+        scenario=Scenario(
+            context_tokens=shape.context_tokens,
+            new_tokens=shape.new_tokens,
+            concurrency=shape.concurrency,
+            cached_tokens=shape.cached_tokens,
+        ),
+        phases={str(one.phase): _phase_figures(one, verdicts) for one in predictions},
+        cards=rows,
+        offers=book.name,
+        assumptions=rules(profile.environment.device),
+        notes=tuple(_notes(profile, shape)),
+    )
+
+
+def _phase_figures(prediction: PhasePrediction, verdicts: Sequence[CardVerdict]) -> PhaseFigures:
+    needs = [need for verdict in verdicts for need in verdict.phases if need.phase is prediction.phase]
+    return PhaseFigures(
+        parts=prediction.parts,
+        allocated_bytes=prediction.allocated_bytes,
+        allocated_lower_bytes=prediction.lower_bytes,
+        allocated_upper_bytes=prediction.upper_bytes,
+        need_bytes=max(need.need_bytes for need in needs),
+        need_upper_bytes=max(need.need_upper_bytes for need in needs),
+        evidence=prediction.evidence,
+    )
+
+
+def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
+    worst, binding, lots = verdict.worst, verdict.binding, verdict.lots
+    return CardRow(
+        card=verdict.card.id,
+        name=verdict.card.display_name,
+        verdict=verdict.verdict,
+        capacity_bytes=verdict.capacity_bytes,
+        need_bytes=worst.need_bytes,
+        need_lower_bytes=worst.need_lower_bytes,
+        need_upper_bytes=worst.need_upper_bytes,
+        headroom_bytes=verdict.headroom_bytes,
+        headroom_lower_bytes=verdict.headroom_lower_bytes,
+        headroom_upper_bytes=verdict.headroom_upper_bytes,
+        binding=BindingFigures(
+            phase=binding.phase, part=binding.part, part_bytes=binding.part_bytes, short_bytes=binding.short_bytes
+        ),
+        parts=worst.parts,
+        context_bytes=worst.context_bytes,
+        other_bytes=worst.other_bytes,
+        max_concurrency=verdict.max_concurrency,
+        max_context_tokens=verdict.max_context_tokens,
+        max_context_is_position_limit=verdict.max_context_is_position_limit,
+        arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
+        cards_needed=verdict.cards_needed,
+        lot_size=offer.lot_size,
+        lots=None if lots is None else lots.lots,
+        idle_cards=None if lots is None else lots.idle_cards,
+        prices=_prices(offer, None if lots is None else lots.lots),
+        evidence=verdict.evidence,
+    )
+
+
+def _prices(offer: Offer, lots: int | None) -> tuple[Price, ...]:
+    found = []
+    for term in offer.terms:
+        price = offer.price(term)
+        total = None if price is None or lots is None else price * lots
+        found.append(Price(term_days=term, currency=offer.currency, price_per_lot=price, total_price=total))
+    return tuple(found)
+
+
+def _notes(profile: Profile, shape: Shape) -> list[str]:
+    notes = list(profile.notes) + list(profile.environment.flags)
+    if not profile.complete:
+        notes.append(f"the profile is unfinished: {len(profile.measured_cells)} cells measured so far")
+    limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
+    if limits:
+        smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)
+        notes.append(
+            f"{len(limits)} cells ran out of memory on {profile.environment.device.name}, the smallest at context "
+            f"{smallest.context_tokens} x {smallest.concurrency}"
+        )
+    model = profile.memory_model
+    if model is not None and distance_outside(model, shape) > 1:
+        notes.append(
+            f"the scenario lies {distance_outside(model, shape):.1f} times beyond what was measured (up to "
+            f"{model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} tokens in "
+            "all): scaled, with a wider interval"
+        )
+    return notes

@@ -1,0 +1,30 @@
+"""One row a card as CSV: UTF-8, units in the header, dot decimals, blank for what is not known."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from gpufit.report.cells import COLUMNS, Value
+from gpufit.report.document import FitDocument
+
+BINARY = False
+
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet runs a text cell that begins so as a formula; a leading apostrophe stops it.
+https://owasp.org/www-community/attacks/CSV_Injection"""
+
+
+def render_fit(document: FitDocument) -> bytes:
+    """The cards table with every column of `report.cells`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(column.key for column in COLUMNS)
+    for row in document.cards:
+        writer.writerow(guard(column.value(document, row)) for column in COLUMNS)
+    return text.getvalue().encode()
+
+
+def guard(value: Value) -> Value:
+    """Text that a spreadsheet would take for a formula, made harmless; numbers stay numbers."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value

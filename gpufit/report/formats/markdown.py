@@ -1,0 +1,23 @@
+"""The document as Markdown: headline, cards, assumptions and notes."""
+
+from __future__ import annotations
+
+from tabulate import tabulate
+
+from gpufit.report.cells import SCREEN_COLUMNS
+from gpufit.report.document import FitDocument
+from gpufit.report.summary import headline, precision_lines
+
+BINARY = False
+
+
+def render_fit(document: FitDocument) -> bytes:
+    """A pipe table of the cards between headline and remarks."""
+    rows = [[_cell(column.text(document, row)) for column in SCREEN_COLUMNS] for row in document.cards]
+    table = tabulate(rows, headers=[column.title for column in SCREEN_COLUMNS], tablefmt="pipe", disable_numparse=True)
+    remarks = [*precision_lines(document.precision), *document.assumptions, *document.notes]
+    return "\n\n".join([headline(document), table, "\n".join(f"- {line}" for line in remarks)]).encode() + b"\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

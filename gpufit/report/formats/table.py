@@ -1,0 +1,65 @@
+"""The document as a terminal table, with what stands behind it below."""
+
+from __future__ import annotations
+
+import textwrap
+
+from tabulate import tabulate
+
+from gpufit.profile.record import Parts, Phase
+from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS
+from gpufit.report.document import FitDocument
+from gpufit.report.summary import headline, precision_lines
+from gpufit.units import format_gib
+
+BINARY = False
+
+WIDTH = 110
+
+
+def render_fit(document: FitDocument) -> bytes:
+    """Headline, cards, parts by phase, precision, assumptions and notes."""
+    blocks = [headline(document), _cards(document), _phases(document), "\n".join(precision_lines(document.precision))]
+    blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
+    return ("\n\n".join(blocks) + "\n").encode()
+
+
+def _cards(document: FitDocument) -> str:
+    rows = [[column.text(document, row) for column in SCREEN_COLUMNS] for row in document.cards]
+    left = ("card", "verdict", "binds", "evidence")
+    return tabulate(
+        rows,
+        headers=[column.title for column in SCREEN_COLUMNS],
+        colalign=["left" if column.title in left else "right" for column in SCREEN_COLUMNS],
+        disable_numparse=True,
+    )
+
+
+def _phases(document: FitDocument) -> str:
+    names = [name for name in Parts.NAMES if any(getattr(one.parts, name) for one in document.phases.values())]
+    rows = [
+        [PART_TITLES[name], *(format_gib(getattr(one.parts, name)) for one in document.phases.values())]
+        for name in names
+    ]
+    rows.append(["allocated", *(format_gib(one.allocated_bytes) for one in document.phases.values())])
+    rows.append(
+        [
+            "interval",
+            *(
+                f"{format_gib(one.allocated_lower_bytes)} to {format_gib(one.allocated_upper_bytes)}"
+                for one in document.phases.values()
+            ),
+        ]
+    )
+    rows.append(["evidence", *(str(one.evidence) for one in document.phases.values())])
+    headers = ["at the peak of", *(str(Phase(name)) for name in document.phases)]
+    return tabulate(rows, headers=headers, colalign=["left"] + ["right"] * len(document.phases), disable_numparse=True)
+
+
+def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
+    return [("assumed on the way to each card", document.assumptions), ("notes", document.notes)]
+
+
+def _list(title: str, lines: tuple[str, ...]) -> str:
+    wrapped = [textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    ") for line in lines]
+    return "\n".join([f"{title}:", *wrapped])

@@ -1,0 +1,135 @@
+"""The document as a workbook: cards, parts by phase, evidence. Numbers are numbers, in the units of their headers."""
+
+from __future__ import annotations
+
+import datetime
+import io
+from typing import Any
+
+import xlsxwriter
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import Parts
+from gpufit.report.cells import COLUMNS, PART_TITLES, Column, Value
+from gpufit.report.document import FitDocument
+from gpufit.report.summary import headline, precision_lines
+from gpufit.units import GIB
+
+BINARY = True
+
+_COLOURS = {
+    Verdict.FITS: "#C6EFCE",
+    Verdict.TOO_CLOSE: "#FFEB9C",
+    Verdict.DOES_NOT_FIT: "#FFC7CE",
+    Verdict.UNKNOWN: "#E7E6E6",
+}
+
+
+def render_fit(document: FitDocument) -> bytes:
+    """Three sheets: `cards` (sizes in GiB, one row a card), `parts` (bytes by phase), `evidence` (in words)."""
+    buffer = io.BytesIO()
+    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
+    with xlsxwriter.Workbook(buffer, options) as book:
+        # A fixed date: the same document gives the same file, whenever it is written.
+        book.set_properties({"created": _EPOCH, "title": f"gpufit: {document.model.name}"})
+        formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
+        _cards(book.add_worksheet("cards"), document, book, formats)
+        _parts(book.add_worksheet("parts"), document, formats)
+        _evidence(book.add_worksheet("evidence"), document, formats)
+    return buffer.getvalue()
+
+
+_EPOCH = datetime.datetime(2000, 1, 1)
+
+_FORMATS: dict[str, dict[str, Any]] = {
+    "head": {"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"},
+    "bold": {"bold": True},
+    "gib": {"num_format": "#,##0.00"},
+    "count": {"num_format": "#,##0"},
+    "money": {"num_format": "#,##0.00"},
+    "wrap": {"text_wrap": True, "valign": "top"},
+}
+
+
+def _header(column: Column) -> str:
+    if column.key.endswith("_bytes"):
+        return f"{column.title} (GiB)"
+    if column.key.endswith("_tokens"):
+        return f"{column.title} (tokens)"
+    return column.title
+
+
+def _write(sheet: Any, row: int, index: int, column: Column, value: Value, formats: dict[str, Any]) -> None:
+    if value is None:
+        sheet.write_blank(row, index, None)
+    elif isinstance(value, str):
+        sheet.write_string(row, index, value)
+    elif column.key.endswith("_bytes"):
+        sheet.write_number(row, index, value / GIB, formats["gib"])
+    else:
+        sheet.write_number(row, index, value, formats["money" if "price" in column.key else "count"])
+
+
+def _cards(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
+    for index, column in enumerate(COLUMNS):
+        sheet.write_string(0, index, _header(column), formats["head"])
+    for number, row in enumerate(document.cards, start=1):
+        for index, column in enumerate(COLUMNS):
+            _write(sheet, number, index, column, column.value(document, row), formats)
+    keys = [column.key for column in COLUMNS]
+    last = len(document.cards)
+    for verdict, colour in _COLOURS.items():
+        sheet.conditional_format(
+            1,
+            keys.index("verdict"),
+            last,
+            keys.index("verdict"),
+            {
+                "type": "cell",
+                "criteria": "==",
+                "value": f'"{verdict}"',
+                "format": book.add_format({"bg_color": colour}),
+            },
+        )
+    sheet.freeze_panes(1, keys.index("card") + 1)
+    sheet.autofilter(0, 0, last, len(COLUMNS) - 1)
+    sheet.autofit()
+    sheet.set_landscape()
+    sheet.fit_to_pages(1, 0)
+
+
+def _parts(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> None:
+    sheet.write_row(0, 0, ["part (bytes)", *document.phases], formats["head"])
+    for number, name in enumerate(Parts.NAMES, start=1):
+        sheet.write_string(number, 0, PART_TITLES[name])
+        for index, figures in enumerate(document.phases.values(), start=1):
+            sheet.write_number(number, index, getattr(figures.parts, name), formats["count"])
+    total = len(Parts.NAMES) + 1
+    sheet.write_string(total, 0, "allocated (sum of the parts)", formats["bold"])
+    for index, figures in enumerate(document.phases.values(), start=1):
+        letter = chr(ord("A") + index)
+        sheet.write_formula(total, index, f"=SUM({letter}2:{letter}{total})", formats["count"], figures.allocated_bytes)
+    rows = (("allocated, lower", "allocated_lower_bytes"), ("allocated, upper", "allocated_upper_bytes"))
+    for offset, (title, key) in enumerate(rows, start=1):
+        sheet.write_string(total + offset, 0, title)
+        for index, figures in enumerate(document.phases.values(), start=1):
+            sheet.write_number(total + offset, index, getattr(figures, key), formats["count"])
+    sheet.write_string(total + 3, 0, "evidence")
+    for index, figures in enumerate(document.phases.values(), start=1):
+        sheet.write_string(total + 3, index, str(figures.evidence))
+    sheet.autofit()
+
+
+def _evidence(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> None:
+    lines = [
+        *headline(document).splitlines(),
+        f"profile: {document.profile}",
+        f"offers: {document.offers}",
+        f"gpufit {document.gpufit_version}, document schema {document.schema_version}",
+        *precision_lines(document.precision),
+        *(f"assumed: {line}" for line in document.assumptions),
+        *(f"note: {line}" for line in document.notes),
+    ]
+    sheet.set_column(0, 0, 120)
+    for number, line in enumerate(lines):
+        sheet.write_string(number, 0, line, formats["wrap"])

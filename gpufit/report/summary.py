@@ -1,0 +1,39 @@
+"""The sentences that stand above a table and in the TUI's header."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import DtypeShare, Precision
+from gpufit.report.document import FitDocument
+from gpufit.units import format_gib, format_tokens
+
+
+def headline(document: FitDocument) -> str:
+    """Which model, measured where, at which scenario, and how many cards it fits."""
+    scenario = document.scenario
+    fits = sum(row.verdict is Verdict.FITS for row in document.cards)
+    new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
+    return (
+        f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
+        f"profile of {document.measured_on}\n"
+        f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once: fits "
+        f"{fits} of {len(document.cards)} cards · evidence: {document.evidence}"
+    )
+
+
+def precision_lines(precision: Precision) -> list[str]:
+    """The four precision columns, a line each, then the findings."""
+    compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
+    lines = [
+        f"stored    {_shares(precision.stored)}",
+        f"resident  {_shares(precision.resident)}",
+        f"compute   {compute or 'not observed'}",
+        f"KV cache  {_shares(precision.kv) if precision.kv else 'none'}",
+    ]
+    return lines + [f"finding: {finding}" for finding in precision.findings]
+
+
+def _shares(shares: Sequence[DtypeShare]) -> str:
+    return ", ".join(f"{share.dtype} {format_gib(share.size_bytes)}" for share in shares)

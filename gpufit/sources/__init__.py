@@ -1,0 +1,1 @@
+"""Where profiles come from; torch and transformers live in here alone."""

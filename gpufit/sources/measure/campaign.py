@@ -1,0 +1,242 @@
+"""A whole measurement: from a model's name to a finished profile on disk, every cell saved as it ends."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from gpufit import __version__
+from gpufit.errors import MeasurementError, UsageError
+from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Cell, Evidence, Profile, Workload
+from gpufit.profile.store import load_profile, save_profile
+from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
+from gpufit.sources.measure.supervisor import Sweep
+from gpufit.sources.measure.sweep import grid
+from gpufit.sources.model_files.find import find_model
+from gpufit.sources.model_files.record import ModelFiles
+
+DEFAULT_CONTEXTS = (128, 512, 1024)
+DEFAULT_CONCURRENCIES = (1, 2, 4)
+DEFAULT_NEW_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """What to measure and how."""
+
+    model: str
+    """Directory, GGUF file or hub id."""
+    output: Path | None = None
+    """None: `profiles/<model>.json`."""
+    contexts: tuple[int, ...] | None = None
+    """None: DEFAULT_CONTEXTS, as far as the model's positions go."""
+    concurrencies: tuple[int, ...] = DEFAULT_CONCURRENCIES
+    new_tokens: int = DEFAULT_NEW_TOKENS
+    dtype: str = "auto"
+    attention: str | None = None
+    device: str = "auto"
+    seed: int = 0
+    logits_kept: str = "last"
+    revision: str | None = None
+    trust_remote_code: bool = False
+    resume: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Listener:
+    """Who is told how it goes."""
+
+    started: Callable[[int, int], None] = lambda done, total: None
+    """Cells done and wanted, once the grid is known."""
+    progress: Callable[[str], None] = lambda text: None
+    """What happens now, in words."""
+    cell: Callable[[Cell], None] = lambda cell: None
+    """A cell has ended."""
+
+
+@dataclass
+class Campaign:
+    """One request being carried out. `profile` is what stands on disk so far."""
+
+    request: ProfileRequest
+    listener: Listener
+    profile: Profile | None = None
+    workload: Workload | None = None
+    files: ModelFiles = field(init=False)
+    output: Path = field(init=False)
+
+    def run(self) -> Profile:
+        """Measure, save after each cell, fit the memory model, save the whole.
+
+        Raises UsageError for a request that cannot be met, UnreadableInputError for a model or file that cannot be
+        read or written, MeasurementError when nothing at all could be measured.
+        """
+        self.files = find_model(self.request.model, self.request.revision)
+        self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
+        self._open_output()
+        sweep = Sweep(
+            job=self._job(),
+            choose_cells=self._choose_cells,
+            on_loaded=self._loaded,
+            on_cell=self._cell_ended,
+            on_progress=self.listener.progress,
+            done=list(self.profile.cells) if self.profile else [],
+        )
+        sweep.run()
+        return self._finish(sweep.done)
+
+    def _open_output(self) -> None:
+        """Find out before the model is loaded whether the result has a place to go to."""
+        if not self.output.exists():
+            return
+        if self.request.resume:
+            self.profile = load_profile(self.output)
+            if self.profile.model.fingerprint != self.files.fingerprint:
+                raise UsageError(
+                    f"{self.output} is of another model ({self.profile.model.name}); choose another -o FILE"
+                )
+        elif not self.request.force:
+            raise UsageError(
+                f"{self.output} exists; --resume goes on with it, --force replaces it, -o FILE writes elsewhere"
+            )
+
+    def _job(self) -> Job:
+        request = self.request
+        return Job(
+            model_path=str(self.files.path.parent if self.files.is_gguf else self.files.path),
+            gguf_file=self.files.path.name if self.files.is_gguf else None,
+            model_name=self.files.name,
+            model_source=request.model,
+            fingerprint=self.files.fingerprint,
+            revision=self.files.revision,
+            dtype=request.dtype,
+            attention=request.attention,
+            device=request.device,
+            seed=request.seed,
+            logits_kept=request.logits_kept,
+            trust_remote_code=request.trust_remote_code,
+            stored=self.files.stored,
+        )
+
+    def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
+        new_tokens = self.request.new_tokens if planned.generates else 0
+        self.workload = Workload(
+            contexts_tokens=_contexts(self.request, planned, new_tokens),
+            concurrencies=self.request.concurrencies,
+            new_tokens=new_tokens,
+            seed=self.request.seed,
+            dtype_requested=self.request.dtype,
+            logits_kept=self.request.logits_kept,
+        )
+        if self.profile is not None:
+            self._check_same_settings(self.profile)
+        cells = grid(self.workload)
+        wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in cells}
+        finished = sum(cell.key in wanted for cell in self.profile.cells) if self.profile else 0
+        self.listener.started(finished, len(cells))
+        return cells
+
+    def _check_same_settings(self, earlier: Profile) -> None:
+        """A resumed run must be the same run: settings that change the bytes may not differ."""
+        assert self.workload is not None
+        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept"):
+            before, now = getattr(earlier.workload, name), getattr(self.workload, name)
+            if before != now:
+                raise UsageError(
+                    f"{self.output} was measured with {name.replace('_', ' ')} {before}, not {now}; "
+                    "repeat that setting, or choose another -o FILE"
+                )
+
+    def _loaded(self, loaded: Loaded) -> None:
+        assert self.workload is not None
+        if self.profile is None:
+            self.profile = Profile(
+                gpufit_version=__version__,
+                created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+                evidence=Evidence.MEASURED,
+                model=loaded.model,
+                engine=loaded.engine,
+                precision=loaded.precision,
+                environment=loaded.environment,
+                workload=self.workload,
+                load=loaded.load,
+                cells=(),
+            )
+        else:
+            self._check_same_surroundings(self.profile, loaded)
+            self.profile = msgspec.structs.replace(
+                self.profile, workload=_joined(self.profile.workload, self.workload), complete=False
+            )
+        save_profile(self.profile, self.output)
+
+    def _check_same_surroundings(self, earlier: Profile, loaded: Loaded) -> None:
+        pairs = {
+            "device": (earlier.environment.device.name, loaded.environment.device.name),
+            "engine": (earlier.engine, loaded.engine),
+            "torch": (earlier.environment.versions.get("torch"), loaded.environment.versions.get("torch")),
+        }
+        for name, (before, now) in pairs.items():
+            if before != now:
+                raise UsageError(
+                    f"{self.output} was measured with another {name} ({_said(before)}, now {_said(now)}); "
+                    "cells of both would not belong together: choose another -o FILE"
+                )
+
+    def _cell_ended(self, cell: Cell) -> None:
+        if self.profile is not None:
+            self.profile = msgspec.structs.replace(self.profile, cells=(*self.profile.cells, cell))
+            save_profile(self.profile, self.output)
+        self.listener.cell(cell)
+
+    def _finish(self, cells: list[Cell]) -> Profile:
+        if self.profile is None:
+            raise MeasurementError(f"{self.request.model}: nothing was measured")
+        profile = msgspec.structs.replace(
+            self.profile,
+            memory_model=fit_memory_model(cells, self.profile.engine.attention, self.profile.model.sliding_window),
+            complete=True,
+        )
+        save_profile(profile, self.output)
+        self.profile = profile
+        if not profile.measured_cells:
+            raise MeasurementError(f"no cell could be measured; {self.output} says how each ended")
+        return profile
+
+
+def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
+    """The contexts asked for, or the default ones that the model can take. Raises UsageError beyond its limit."""
+    limit = planned.position_limit
+    added = max(new_tokens - 1, 0)
+    if request.contexts is None:
+        fitting = tuple(one for one in DEFAULT_CONTEXTS if limit is None or one + added <= limit)
+        return fitting or (max(limit or 1, 1 + added) - added,)
+    for context in request.contexts:
+        longest = Shape(context, new_tokens, 1).cached_tokens
+        if limit is not None and longest > limit:
+            raise UsageError(
+                f"{request.model} takes at most {limit} tokens (its own position limit, not memory); context {context} "
+                f"with {new_tokens} new tokens is {longest}: ask for less"
+            )
+    return request.contexts
+
+
+def _joined(earlier: Workload, now: Workload) -> Workload:
+    """The workload of a resumed profile: both grids."""
+    return msgspec.structs.replace(
+        earlier,
+        contexts_tokens=tuple(sorted({*earlier.contexts_tokens, *now.contexts_tokens})),
+        concurrencies=tuple(sorted({*earlier.concurrencies, *now.concurrencies})),
+    )
+
+
+def _said(value: object) -> str:
+    if isinstance(value, msgspec.Struct):
+        return " ".join(str(one) for one in msgspec.structs.astuple(value))
+    return str(value)

@@ -1,0 +1,110 @@
+"""What passes between the supervisor and its worker, each a JSON line.
+
+The supervisor sends a Job; the worker reads the model's config and answers Planned; the supervisor sends the Grid
+(what a model can take decides it); the worker loads, answers Loaded, and then CellStarted and CellEnded by turns.
+"""
+
+from __future__ import annotations
+
+from gpufit.profile.record import (
+    Cell,
+    Count,
+    DtypeShare,
+    Engine,
+    Environment,
+    ModelInfo,
+    PhasePeak,
+    Precision,
+    Record,
+    Size,
+)
+
+
+class CellKey(Record, frozen=True, kw_only=True):
+    """One point of the grid, still to be run."""
+
+    context_tokens: Count
+    new_tokens: Size
+    concurrency: Count
+
+
+class Job(Record, frozen=True, kw_only=True):
+    """All that a worker needs to know."""
+
+    model_path: str
+    gguf_file: str | None
+    model_name: str
+    model_source: str
+    fingerprint: str
+    revision: str | None
+    dtype: str
+    """`auto` or a torch dtype's name."""
+    attention: str | None
+    """Attention implementation to ask for; None leaves it to transformers."""
+    device: str
+    """`auto`, `cpu`, `cuda`, `cuda:1`."""
+    seed: int
+    logits_kept: str
+    trust_remote_code: bool
+    stored: tuple[DtypeShare, ...]
+    """Dtypes found in the model's files."""
+
+
+class Grid(Record, frozen=True, kw_only=True):
+    """The cells to run, in order."""
+
+    cells: tuple[CellKey, ...]
+
+
+class Progress(Record, frozen=True, kw_only=True, tag_field="message", tag="progress"):
+    """What the worker is about to do, in words."""
+
+    text: str
+
+
+class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="planned"):
+    """What the model is, known before a weight is read."""
+
+    architecture: str
+    generates: bool
+    position_limit: int | None
+
+
+class Loaded(Record, frozen=True, kw_only=True, tag_field="message", tag="loaded"):
+    """The model is in memory and was looked at."""
+
+    model: ModelInfo
+    engine: Engine
+    precision: Precision
+    environment: Environment
+    load: PhasePeak
+
+
+class CellStarted(Record, frozen=True, kw_only=True, tag_field="message", tag="cell_started"):
+    """A cell begins: should the worker die now, this is the cell it died in."""
+
+    key: CellKey
+
+
+class CellEnded(Record, frozen=True, kw_only=True, tag_field="message", tag="cell_ended"):
+    """A cell has its outcome."""
+
+    cell: Cell
+
+
+class Refused(Record, frozen=True, kw_only=True, tag_field="message", tag="refused"):
+    """The job cannot be done, and the sentence that tells the user why."""
+
+    reason: str
+    exit_code: int
+    """2 usage, 3 unreadable input, 4 measurement failed."""
+
+
+class Finished(Record, frozen=True, kw_only=True, tag_field="message", tag="finished"):
+    """The worker has nothing more to say."""
+
+    memory_full: bool = False
+    """True when it stopped after an out-of-memory: what is left deserves a fresh process."""
+
+
+Message = Progress | Planned | Loaded | CellStarted | CellEnded | Refused | Finished

@@ -1,0 +1,49 @@
+"""What every feeder hands over once it has stopped, and the protocol they all meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gpufit.memory.replay import Event
+from gpufit.profile.record import DeviceReading
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A stopped recording."""
+
+    events: Sequence[Event]
+    """What the allocator did, in order."""
+    positions: list[int]
+    """For each moment marked: how many events had happened by then."""
+    base_bytes: int = 0
+    """Allocated before the recording began (0 where blocks are known one by one)."""
+
+
+class Recorder(Protocol):
+    """One way of seeing every allocation of a device between start and stop.
+
+    The caller starts it once, marks moments from the thread that runs the model, and stops it once.
+    """
+
+    def start(self) -> None:
+        """Begin to record."""
+        ...
+
+    def mark(self) -> int:
+        """Name this moment."""
+        ...
+
+    def begin_phase(self) -> None:
+        """Reset the device's own peak counters: a phase starts here."""
+        ...
+
+    def end_phase(self) -> tuple[DeviceReading, ...]:
+        """What the device's own counters say of the phase that ends here."""
+        ...
+
+    def stop(self) -> Recording:
+        """End the recording and hand it over."""
+        ...

@@ -1,0 +1,181 @@
+"""A loaded model on an open device, ready to run cells."""
+
+from __future__ import annotations
+
+import gc
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import torch
+
+from gpufit.memory.replay import Given, Label, Window, replay
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
+from gpufit.sources.measure import loading
+from gpufit.sources.measure.device import Device, environment, open_device
+from gpufit.sources.measure.precision import observe
+from gpufit.sources.measure.protocol import Job, Loaded, Planned
+from gpufit.sources.measure.recording import Recording
+from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
+from gpufit.sources.measure.storages import ResidentModel, resident_model
+from gpufit.units import GIB, MIB
+
+_ASKED = re.compile(r"[Tt]ried to allocate ([\d.]+) (GiB|MiB|bytes)")
+_UNITS = {"GiB": GIB, "MiB": MIB, "bytes": 1}
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A device and a way to load, before a weight is read."""
+
+    job: Job
+    device: Device
+    load_plan: loading.LoadPlan
+
+    @property
+    def message(self) -> Planned:
+        """What the supervisor needs in order to choose the cells."""
+        config = self.load_plan.config
+        return Planned(
+            architecture=(getattr(config, "architectures", None) or [type(config).__name__])[0],
+            generates=self.load_plan.generates,
+            position_limit=loading.position_limit(config),
+        )
+
+
+def plan(job: Job) -> PlannedRun:
+    """Open the device and read the config. Raises a GpufitError when either is refused."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    return PlannedRun(job=job, device=open_device(job.device), load_plan=loading.plan_load(job))
+
+
+class Session:
+    """Runs cells of one model, one after the other."""
+
+    def __init__(
+        self, model: Any, resident: ResidentModel, run_plan: RunPlan, loaded: Loaded, reached: list[Phase]
+    ) -> None:
+        self.loaded = loaded
+        self._reached = reached
+        self._model = model
+        self._resident = resident
+        self._plan = run_plan
+
+    @property
+    def phase_reached(self) -> Phase:
+        """The phase that began last."""
+        return self._reached[-1]
+
+    @property
+    def limit_bytes(self) -> int:
+        """The memory that an out-of-memory ran into."""
+        return self.loaded.environment.device.total_bytes
+
+    def run(self, shape: Shape) -> Measured:
+        """Measure one cell; the errors of the model come through."""
+        gc.collect()
+        return measure_cell(self._model, self._plan, shape, self._resident)
+
+
+def open_session(planned: PlannedRun) -> Session:
+    """Load the model under a recorder and observe its precisions. Raises a GpufitError when that is refused."""
+    job, device = planned.job, planned.device
+    info, flags = device.describe()
+    model, load_peak, resident = _load(planned)
+    config = model.config
+    reached: list[Phase] = [Phase.LOAD]
+    run_plan = RunPlan(
+        device=device.torch_device,
+        generates=planned.load_plan.generates,
+        vocabulary=int(loading.text_config(config).vocab_size),
+        seed=job.seed,
+        logits_kept=job.logits_kept,
+        make_recorder=device.make_recorder,
+        synchronize=device.synchronize,
+        entering=lambda phase: reached.append(phase),
+    )
+    precision = observe(model, run_plan, job.stored, resident.weights.values(), config)
+    info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
+    loaded = Loaded(
+        model=_model_info(job, model, planned.load_plan.generates),
+        engine=_engine(config),
+        precision=precision,
+        environment=environment(info, flags),
+        load=load_peak,
+    )
+    return Session(model, resident, run_plan, loaded, reached)
+
+
+def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
+    """The model, the peak of loading it, and what it holds afterwards."""
+    device = planned.device
+    recorder = device.make_recorder()
+    recorder.start()
+    try:
+        recorder.begin_phase()
+        start = recorder.mark()
+        model = loading.load(planned.job, planned.load_plan, device.torch_device)
+        device.synchronize()
+        end = recorder.mark()
+        readings = recorder.end_phase()
+    finally:
+        recording = recorder.stop()
+    gc.collect()
+    resident = resident_model(model, device.torch_device.type)
+    window = Window(recording.positions[start], recording.positions[end])
+    given, labels = split_known(resident, recording, window.end)
+    (peak,) = replay(given, recording.events, labels, [window])
+    return model, phase_peak(Phase.LOAD, peak.composition, readings), resident
+
+
+def split_known(resident: ResidentModel, recording: Recording, position: int) -> tuple[list[Given], list[Label]]:
+    """What the model holds, as blocks that the recording saw being made (labels) and those it did not (given).
+
+    On a CPU, weights that stay mapped from their file are never allocated; they count from the start.
+    """
+    alive = {}
+    for event in recording.events[:position]:
+        alive[event.address] = event.size_bytes
+    made = {address for address, size in alive.items() if size}
+    given = [one for one in resident.given if one.address not in made]
+    labels = [Label(one.address, one.category, position) for one in resident.given if one.address in made]
+    return given, labels
+
+
+def _model_info(job: Job, model: Any, generates: bool) -> ModelInfo:
+    return ModelInfo(
+        name=job.model_name,
+        source=job.model_source,
+        fingerprint=job.fingerprint,
+        architecture=type(model).__name__,
+        model_type=str(model.config.model_type),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        generates=generates,
+        position_limit=loading.position_limit(model.config),
+        sliding_window=loading.sliding_window(model.config),
+        revision=job.revision,
+    )
+
+
+def _engine(config: Any) -> Engine:
+    import transformers
+
+    attention = getattr(config, "_attn_implementation", None) or "eager"
+    return Engine(name="transformers", version=transformers.__version__, attention=str(attention))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error means that memory ran out, on a card or in the CPU's allocator."""
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate memory" in str(error)
+    )
+
+
+def asked_bytes(text: str) -> int | None:
+    """The size that an out-of-memory error names; None when it names none."""
+    found = _ASKED.search(text)
+    return round(float(found[1]) * _UNITS[found[2]]) if found else None

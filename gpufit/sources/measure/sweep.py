@@ -1,0 +1,47 @@
+"""Which cells of the grid are still to be run, and which a limit already answers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gpufit.profile.record import Cell, OutOfMemory, Skipped, Workload
+from gpufit.sources.measure.protocol import CellKey
+
+
+def grid(workload: Workload) -> tuple[CellKey, ...]:
+    """All cells of a workload, smallest first, so that a limit shows before it is far exceeded."""
+    cells = [
+        CellKey(context_tokens=context, new_tokens=workload.new_tokens, concurrency=concurrency)
+        for context in workload.contexts_tokens
+        for concurrency in workload.concurrencies
+    ]
+    return tuple(sorted(cells, key=lambda cell: (cell.context_tokens * cell.concurrency, cell.context_tokens)))
+
+
+def remaining(wanted: Iterable[CellKey], done: Sequence[Cell]) -> tuple[CellKey, ...]:
+    """The wanted cells without an outcome, in order."""
+    finished = {cell.key for cell in done}
+    return tuple(cell for cell in wanted if (cell.context_tokens, cell.new_tokens, cell.concurrency) not in finished)
+
+
+def skipped_by_limit(key: CellKey, done: Iterable[Cell]) -> Cell | None:
+    """The outcome of a cell that is at least as large as one that ran out of memory; None when none was."""
+    for cell in done:
+        if (
+            isinstance(cell.outcome, OutOfMemory)
+            and key.context_tokens >= cell.context_tokens
+            and key.concurrency >= cell.concurrency
+        ):
+            why = f"context {cell.context_tokens} x {cell.concurrency} already ran out of memory"
+            return ended(key, Skipped(why=why))
+    return None
+
+
+def ended(key: CellKey, outcome: Skipped | OutOfMemory) -> Cell:
+    """The cell with its outcome."""
+    return Cell(
+        context_tokens=key.context_tokens,
+        new_tokens=key.new_tokens,
+        concurrency=key.concurrency,
+        outcome=outcome,
+    )

@@ -1,0 +1,55 @@
+"""The header of a safetensors file: eight bytes of length, then JSON with dtype, shape and offsets of each tensor.
+
+Format: https://github.com/huggingface/safetensors#format
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+from gpufit.errors import UnreadableInputError
+from gpufit.sources.model_files.record import StoredTensor
+
+LARGEST_HEADER_BYTES = 100_000_000
+"""The format's own limit on the header."""
+
+
+def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
+    """The tensors of one file. Raises UnreadableInputError when the file is missing, damaged or cut short."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            prefix = file.read(8)
+            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
+            if not 2 <= length <= min(LARGEST_HEADER_BYTES, size - 8):
+                raise UnreadableInputError(f"{path}: not a whole safetensors file (its header is cut short or damaged)")
+            header = json.loads(file.read(length))
+    except OSError as error:
+        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise UnreadableInputError(f"{path}: not a safetensors file (its header is not JSON)") from error
+    return _tensors(path, header, size - 8 - length)
+
+
+def _tensors(path: Path, header: Any, data_bytes: int) -> tuple[StoredTensor, ...]:
+    try:
+        tensors = [
+            (name, entry["dtype"], tuple(entry["shape"]), entry["data_offsets"])
+            for name, entry in header.items()
+            if name != "__metadata__"
+        ]
+        end = max((offsets[1] for *_, offsets in tensors), default=0)
+        found = tuple(
+            StoredTensor(name=name, dtype=dtype, shape=shape, size_bytes=offsets[1] - offsets[0])
+            for name, dtype, shape, offsets in tensors
+        )
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
+        raise UnreadableInputError(f"{path}: damaged safetensors header ({type(error).__name__})") from error
+    if end != data_bytes:
+        raise UnreadableInputError(
+            f"{path}: cut short or damaged: its header promises {end} bytes of tensors, the file holds {data_bytes}"
+        )
+    return found

@@ -1,0 +1,181 @@
+"""Records with defaults, for tests that care about one field of many.
+
+The default profile is a small decoder whose bytes are plain arithmetic: weights 256,000,000; buffers 4,000; a cache of
+20,000 bytes a token; activations 3,000 a token of the prompt (prefill) or 5,000 a sequence (decode);
+temporaries 1,000,000 and 2,000 a token (prefill) or 600 a cached token (decode); logits of 100,000 a sequence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import (
+    Cell,
+    Coefficient,
+    ComputeDtype,
+    DeviceInfo,
+    DtypeShare,
+    Engine,
+    Environment,
+    Evidence,
+    Measured,
+    MemoryModel,
+    ModelInfo,
+    PartModel,
+    Parts,
+    Phase,
+    PhaseModel,
+    PhasePeak,
+    Precision,
+    Profile,
+    Workload,
+)
+
+WEIGHTS = 256_000_000
+BUFFERS = 4_000
+KV_PER_TOKEN = 20_000
+
+
+def make_parts(**sizes: int) -> Parts:
+    return msgspec.structs.replace(Parts(weights_bytes=WEIGHTS, buffers_bytes=BUFFERS), **sizes)
+
+
+def make_peak(phase: Phase, parts: Parts, cached_tokens: int = 0) -> PhasePeak:
+    return PhasePeak(
+        phase=phase,
+        parts=parts,
+        allocated_bytes=parts.total_bytes,
+        evidence=Evidence.MEASURED,
+        cached_tokens=cached_tokens,
+    )
+
+
+def prefill_parts(shape: Shape) -> Parts:
+    tokens = shape.context_tokens * shape.concurrency
+    return make_parts(
+        kv_cache_bytes=KV_PER_TOKEN * tokens,
+        inputs_bytes=16 * tokens,
+        outputs_bytes=100_000 * shape.concurrency,
+        activations_bytes=3_000 * tokens,
+        temporaries_bytes=1_000_000 + 2_000 * tokens,
+    )
+
+
+def decode_parts(shape: Shape) -> Parts:
+    tokens = shape.cached_tokens * shape.concurrency
+    return make_parts(
+        kv_cache_bytes=KV_PER_TOKEN * tokens,
+        inputs_bytes=16 * tokens,
+        outputs_bytes=100_000 * shape.concurrency,
+        activations_bytes=5_000 * shape.concurrency,
+        temporaries_bytes=1_000_000 + 600 * tokens,
+    )
+
+
+def make_cell(context: int = 128, concurrency: int = 1, new_tokens: int = 4) -> Cell:
+    shape = Shape(context, new_tokens, concurrency)
+    return Cell(
+        context_tokens=context,
+        new_tokens=new_tokens,
+        concurrency=concurrency,
+        outcome=Measured(
+            phases=(
+                make_peak(Phase.PREFILL, prefill_parts(shape), context),
+                make_peak(Phase.DECODE, decode_parts(shape), shape.cached_tokens),
+            ),
+            inputs_completed=concurrency,
+            wall_seconds=1.0,
+            time_to_first_token_seconds=0.5,
+        ),
+    )
+
+
+def _part(name: str, **terms: float) -> PartModel:
+    return PartModel(
+        part=name,
+        coefficients=tuple(Coefficient(term=term, bytes_per_unit=value) for term, value in terms.items()),
+    )
+
+
+def make_memory_model(**changes: Any) -> MemoryModel:
+    shared = (
+        _part("weights_bytes", constant=WEIGHTS),
+        _part("buffers_bytes", constant=BUFFERS),
+        _part("kv_cache_bytes", per_token=KV_PER_TOKEN),
+        _part("inputs_bytes", per_token=16),
+        _part("outputs_bytes", per_sequence=100_000),
+    )
+    prefill = (
+        *shared,
+        _part("activations_bytes", per_token=3_000),
+        _part("temporaries_bytes", constant=1_000_000, per_token=2_000),
+    )
+    decode = (
+        *shared,
+        _part("activations_bytes", per_sequence=5_000),
+        _part("temporaries_bytes", constant=1_000_000, per_token=600),
+    )
+    fit = {
+        "fitted_cells": 4,
+        "held_out_cells": 2,
+        "worst_fitted_error": 0.0,
+        "worst_held_out_error": 0.0,
+        "worst_growth_error": 0.0,
+    }
+    model = MemoryModel(
+        phases=(
+            PhaseModel(phase=Phase.PREFILL, parts=prefill, **fit),
+            PhaseModel(phase=Phase.DECODE, parts=decode, **fit),
+        ),
+        max_cached_tokens=515,
+        max_concurrency=4,
+        max_total_tokens=2060,
+    )
+    return msgspec.structs.replace(model, **changes)
+
+
+def make_profile(**changes: Any) -> Profile:
+    profile = Profile(
+        gpufit_version="0.1.0",
+        created_at="2026-01-02T03:04:05Z",
+        evidence=Evidence.MEASURED,
+        model=ModelInfo(
+            name="tiny-llama",
+            source="models/tiny-llama",
+            fingerprint="0" * 64,
+            architecture="LlamaForCausalLM",
+            model_type="llama",
+            parameters=128_000_000,
+            generates=True,
+            position_limit=32_768,
+        ),
+        engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
+        precision=Precision(
+            stored=(DtypeShare(dtype="Q4_1", size_bytes=80_000_000, tensors=200),),
+            resident=(DtypeShare(dtype="bfloat16", size_bytes=WEIGHTS, tensors=200),),
+            compute=(ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=211),),
+            kv=(DtypeShare(dtype="bfloat16", size_bytes=KV_PER_TOKEN * 128, tensors=60),),
+            findings=("stored Q4_1, resident bfloat16: dequantised at load",),
+        ),
+        environment=Environment(
+            device=DeviceInfo(kind="cpu", name="AMD EPYC", total_bytes=24 * 2**30),
+            versions={"torch": "2.13.0", "transformers": "5.24.0"},
+            host="Linux",
+        ),
+        workload=Workload(
+            contexts_tokens=(128, 512),
+            concurrencies=(1, 2, 4),
+            new_tokens=4,
+            seed=0,
+            dtype_requested="auto",
+            logits_kept="last",
+        ),
+        load=make_peak(Phase.LOAD, make_parts(temporaries_bytes=500_000)),
+        cells=tuple(make_cell(context, concurrency) for context in (128, 512) for concurrency in (1, 2, 4)),
+        memory_model=make_memory_model(),
+        complete=True,
+    )
+    return msgspec.structs.replace(profile, **changes)
