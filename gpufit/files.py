@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -12,31 +15,57 @@ from gpufit.errors import UnreadableInputError
 def write_atomically(content: bytes, path: Path) -> None:
     """Replace `path` by `content` in one step, through a synced temporary file in the same folder.
 
-    Raises UnreadableInputError, and leaves the old file as it was, when any step fails.
+    A link is followed, an old file's permissions are kept. Raises UnreadableInputError, and leaves the old file as
+    it was, when any step fails.
     """
-    temporary: str | None = None
+    target = _target(path)
+    temporary = target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o644)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with temporary.open("xb") as file:
+            if target.exists():
+                shutil.copymode(target, temporary)
             file.write(content)
             file.flush()
-            os.fsync(descriptor)
-        Path(temporary).replace(path)
-        temporary = None
-        _sync_folder(path.parent)
+            os.fsync(file.fileno())
+        temporary.replace(target)
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be written ({error.strerror}); nothing was changed") from error
     finally:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    _sync_folder(target.parent)
+
+
+def check_writable(path: Path) -> None:
+    """Raise UnreadableInputError now if `write_atomically` could not create its file later; leaves nothing behind."""
+    try:
+        target = _target(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(prefix=_temporary_prefix(target), dir=target.parent):
+            pass
+    except OSError as error:
+        raise UnreadableInputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def _target(path: Path) -> Path:
+    """What a link leads to: the file is replaced, never the link (`/dev/stdout` is one)."""
+    return Path(os.path.realpath(path))
+
+
+def _temporary_prefix(target: Path) -> str:
+    """Hidden, and short enough that a long name still has room for the rest."""
+    return f".{target.name[:20]}."
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a rename durable: a power cut after it must not bring the old name back."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    """Make a rename durable, so that a power cut after it does not bring the old name back.
+
+    The file is in place by now; a folder or file system that cannot be synced is no reason to say otherwise.
+    """
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

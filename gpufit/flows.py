@@ -10,7 +10,7 @@ from gpufit.advice.verdict import judge
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog, OfferBook
 from gpufit.errors import UsageError
-from gpufit.memory.predict import predict
+from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument, build_fit_document
@@ -29,8 +29,9 @@ def fit(
     check_position_limit(profile, shape)
     chosen = tuple(cards) or catalog.cards
     measured_on = profiled_card(profile, catalog)
-    verdicts = [judge(profile, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in chosen]
-    return build_fit_document(profile, where, shape, predict(profile, shape), verdicts, book)
+    predictor = Predictor(profile)
+    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in chosen]
+    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, book)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:
@@ -64,9 +65,16 @@ def load_named_profile(path: Path) -> Profile:
     """Read a profile, telling a model given in its place apart. Raises UsageError or UnreadableInputError."""
     from gpufit.profile.store import load_profile
 
-    if path.is_dir() or path.suffix == ".gguf":
+    if path.suffix == ".gguf" or _is_folder(path):
         raise UsageError(f"{path} is a model, not a profile; measure it first: gpufit profile {path}")
     return load_profile(path)
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long, a folder that may not be entered: reading it says so in words
+        return False
 
 
 def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:

@@ -14,20 +14,32 @@ KIB = 2**10
 MIB = 2**20
 GIB = 2**30
 
-_COUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([km]?)", re.IGNORECASE)
+_COUNT = re.compile(r"(\d{1,3}(?:[,_]\d{3}){1,5}|\d{1,20})(?:\.(\d{1,20}))?\s*([km]?)", re.IGNORECASE)
 _COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
+
+LARGEST_COUNT = 2**40
+"""A count beyond this (a trillion tokens or sequences) is a slip of the keyboard, not a question."""
 
 
 def parse_count(text: str, what: str = "count") -> int:
     """Read a positive whole number, `k` and `m` taken as 1,024 and 1,048,576: `8k` is 8192.
 
-    Raises UsageError, naming `what`, for anything else (0 included).
+    Thousands may be set apart: `131,072`. Raises UsageError, naming `what`, for anything else (0 included).
     """
-    match = _COUNT.fullmatch(text.strip().replace(",", "").replace("_", ""))
-    value = float(match[1]) * _COUNT_FACTOR[match[2].lower()] if match else 0.0
-    if value < 1 or value != int(value):
+    match = _COUNT.fullmatch(text.strip())
+    value, rest = _exactly(*match.groups()) if match else (0, 0)
+    if value < 1 or rest:
         raise UsageError(f"{what} must be a whole number of at least 1 (8192, or 8k = 8192), not {text!r}")
-    return int(value)
+    if value > LARGEST_COUNT:
+        raise UsageError(f"{what} must be at most {LARGEST_COUNT}, not {text!r}")
+    return value
+
+
+def _exactly(whole: str, decimals: str | None, factor: str) -> tuple[int, int]:
+    """(whole units, rest) in integer arithmetic: a float would change counts above 2**53."""
+    decimals = decimals or ""
+    digits = int(re.sub("[,_]", "", whole) + decimals)
+    return divmod(digits * _COUNT_FACTOR[factor.lower()], int("1" + "0" * len(decimals)))
 
 
 def parse_counts(text: str, what: str = "count") -> tuple[int, ...]:

@@ -41,6 +41,7 @@ SOURCES = {
 
 
 def fetch(source: Source) -> None:
+    """Put one model below `models/` unless it is there."""
     target = MODELS / source.target
     if target.exists():
         return
@@ -56,6 +57,7 @@ def fetch(source: Source) -> None:
 
 
 def main(names: list[str]) -> int:
+    """Fetch the named models, all when none are named."""
     unknown = set(names) - set(SOURCES)
     if unknown:
         print(f"no such model: {', '.join(sorted(unknown))}; there is {', '.join(SOURCES)}", file=sys.stderr)

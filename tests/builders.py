@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from gpufit.catalog.record import Card, CardMemory, ContextFigure
+from gpufit.memory.predict import PhasePrediction
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     Cell,
@@ -123,12 +125,12 @@ def make_memory_model(**changes: Any) -> MemoryModel:
         "held_out_cells": 2,
         "worst_fitted_error": 0.0,
         "worst_held_out_error": 0.0,
-        "worst_growth_error": 0.0,
+        "worst_miss_bytes": 0,
     }
     model = MemoryModel(
         phases=(
-            PhaseModel(phase=Phase.PREFILL, parts=prefill, **fit),
-            PhaseModel(phase=Phase.DECODE, parts=decode, **fit),
+            PhaseModel(phase=Phase.PREFILL, parts=prefill, largest_growth_bytes=52_632_768, **fit),
+            PhaseModel(phase=Phase.DECODE, parts=decode, largest_growth_bytes=43_888_960, **fit),
         ),
         max_cached_tokens=515,
         max_concurrency=4,
@@ -179,3 +181,26 @@ def make_profile(**changes: Any) -> Profile:
         complete=True,
     )
     return msgspec.structs.replace(profile, **changes)
+
+
+def make_card(card_id: str = "x1-80gb", capacity_gib: float | None = 80.0, **fields: Any) -> Card:
+    """A card of compute capability 9.0 whose driver context is 500 MiB, 512 at most."""
+    given = {
+        "vendor": "NVIDIA",
+        "name": f"Card {card_id}",
+        "compute_capability": "9.0",
+        "memory": CardMemory(nominal_gb=80, planning_torch_gib=capacity_gib),
+        "context": ContextFigure(mib=500, range_mib=(490, 512)),
+    }
+    return Card(id=card_id, **(given | fields))
+
+
+def make_prediction(phase: Phase, parts: Parts, lower: int | None = None, upper: int | None = None) -> PhasePrediction:
+    """A prediction with its point as both bounds, unless told otherwise."""
+    return PhasePrediction(
+        phase=phase,
+        parts=parts,
+        lower_bytes=parts.total_bytes if lower is None else lower,
+        upper_bytes=parts.total_bytes if upper is None else upper,
+        evidence=Evidence.MEASURED,
+    )

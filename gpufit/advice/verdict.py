@@ -10,9 +10,9 @@ from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
 from gpufit.memory.carry import PhaseNeed, carry_to_card
-from gpufit.memory.predict import predict
+from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Parts, Phase, Profile, weakest
+from gpufit.profile.record import Evidence, Parts, Phase, weakest
 
 
 class Verdict(enum.StrEnum):
@@ -78,22 +78,45 @@ class CardVerdict:
 
     @property
     def worst(self) -> PhaseNeed:
-        """The phase with the largest need: it sets the headroom."""
+        """The phase that binds: the one with the largest need at the point estimate."""
         return worst_phase(self.phases)
+
+    @property
+    def need_lower_bytes(self) -> int:
+        """What the card must offer at the least: every phase has to fit, so the largest of their lower bounds."""
+        return needed_at_least(self.phases)
+
+    @property
+    def need_upper_bytes(self) -> int:
+        """What is surely enough: the largest upper bound of any phase, which need not be that of the one that binds."""
+        return surely_enough(self.phases)
 
 
 def worst_phase(phases: Sequence[PhaseNeed]) -> PhaseNeed:
-    """The phase with the largest upper bound."""
-    return max(phases, key=lambda need: need.need_upper_bytes)
+    """The phase with the largest need at the point estimate, then with the largest upper bound."""
+    return max(phases, key=lambda need: (need.need_bytes, need.need_upper_bytes))
 
 
-def judge(profile: Profile, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
-    """The verdict for one card at one shape; memory of several cards is never pooled."""
-    needs = needs_on(profile, card, shape, same_card)
+def needed_at_least(phases: Sequence[PhaseNeed]) -> int:
+    """The largest lower bound of any phase."""
+    return max(need.need_lower_bytes for need in phases)
+
+
+def surely_enough(phases: Sequence[PhaseNeed]) -> int:
+    """The largest upper bound of any phase."""
+    return max(need.need_upper_bytes for need in phases)
+
+
+def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
+    """The verdict for one card at one shape; memory of several cards is never pooled.
+
+    `same_card` says that the profile was measured on this very card, so that nothing needs replacing.
+    """
+    needs = needs_on(predictor, card, shape, same_card)
     worst = worst_phase(needs)
     capacity = card.capacity_bytes
-    largest = _Largest(profile, card, shape, same_card)
-    verdict = _verdict(worst, capacity)
+    largest = _Largest(predictor, card, shape, same_card)
+    verdict = _verdict(needs, capacity)
     concurrency = None if capacity is None else largest.concurrency()
     cards = _cards_needed(verdict, concurrency, shape)
     context, position_bound = (None, False) if capacity is None else largest.context()
@@ -104,8 +127,8 @@ def judge(profile: Profile, card: Card, shape: Shape, lot_size: int, same_card: 
         phases=needs,
         binding=_binding(worst, capacity),
         headroom_bytes=None if capacity is None else capacity - worst.need_bytes,
-        headroom_lower_bytes=None if capacity is None else capacity - worst.need_upper_bytes,
-        headroom_upper_bytes=None if capacity is None else capacity - worst.need_lower_bytes,
+        headroom_lower_bytes=None if capacity is None else capacity - surely_enough(needs),
+        headroom_upper_bytes=None if capacity is None else capacity - needed_at_least(needs),
         max_concurrency=concurrency,
         max_context_tokens=context,
         max_context_is_position_limit=position_bound,
@@ -116,18 +139,18 @@ def judge(profile: Profile, card: Card, shape: Shape, lot_size: int, same_card: 
     )
 
 
-def needs_on(profile: Profile, card: Card, shape: Shape, same_card: bool = False) -> tuple[PhaseNeed, ...]:
+def needs_on(predictor: Predictor, card: Card, shape: Shape, same_card: bool = False) -> tuple[PhaseNeed, ...]:
     """What every phase needs of one card at one shape."""
-    device = profile.environment.device
-    return tuple(carry_to_card(one, device, same_card, card) for one in predict(profile, shape))
+    device = predictor.profile.environment.device
+    return tuple(carry_to_card(one, device, same_card, card) for one in predictor.at(shape))
 
 
-def _verdict(worst: PhaseNeed, capacity: int | None) -> Verdict:
+def _verdict(phases: Sequence[PhaseNeed], capacity: int | None) -> Verdict:
     if capacity is None:
         return Verdict.UNKNOWN
-    if worst.need_upper_bytes <= capacity:
+    if surely_enough(phases) <= capacity:
         return Verdict.FITS
-    return Verdict.TOO_CLOSE if worst.need_lower_bytes <= capacity else Verdict.DOES_NOT_FIT
+    return Verdict.TOO_CLOSE if needed_at_least(phases) <= capacity else Verdict.DOES_NOT_FIT
 
 
 def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
@@ -149,13 +172,13 @@ def _cards_needed(verdict: Verdict, concurrency: int | None, shape: Shape) -> in
 class _Largest:
     """The searches along one axis, everything else held."""
 
-    profile: Profile
+    predictor: Predictor
     card: Card
     shape: Shape
     same_card: bool
 
     def concurrency(self) -> int:
-        if self.profile.memory_model is None:
+        if self.predictor.profile.memory_model is None:
             return self._measured_concurrency()
         return largest_that_fits(
             lambda n: self._fits(Shape(self.shape.context_tokens, self.shape.new_tokens, n)), CEILING
@@ -163,21 +186,21 @@ class _Largest:
 
     def context(self) -> tuple[int, bool]:
         """(longest context, whether the position limit and not memory stops it)."""
-        if self.profile.memory_model is None:
+        if self.predictor.profile.memory_model is None:
             return (self.shape.context_tokens if self._fits(self.shape) else 0), False
-        limit = self.profile.model.position_limit
+        limit = self.predictor.profile.model.position_limit
         room = CEILING if limit is None else limit - max(self.shape.new_tokens - 1, 0)
         longest = largest_that_fits(lambda n: self._fits(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
-        needs = needs_on(self.profile, self.card, shape, self.same_card)
-        return worst_phase(needs).need_upper_bytes <= (self.card.capacity_bytes or 0)
+        needs = needs_on(self.predictor, self.card, shape, self.same_card)
+        return surely_enough(needs) <= (self.card.capacity_bytes or 0)
 
     def _measured_concurrency(self) -> int:
         fitting = [
             cell.concurrency
-            for cell in self.profile.measured_cells
+            for cell in self.predictor.profile.measured_cells
             if (cell.context_tokens, cell.new_tokens) == (self.shape.context_tokens, self.shape.new_tokens)
             and self._fits(Shape(cell.context_tokens, cell.new_tokens, cell.concurrency))
         ]

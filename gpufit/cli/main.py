@@ -5,20 +5,29 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from gpufit import __version__
 from gpufit.cli import diagnostics
 from gpufit.cli.diagnostics import ExitCode
 from gpufit.cli.registry import COMMANDS, help_line, load_command
-from gpufit.errors import GpufitError
+from gpufit.errors import GpufitError, UsageError
 
 _EPILOG = """exit status: 0 answered, 1 answered and nothing fits, 2 usage, 3 unreadable input, 4 measurement failed,
 130 interrupted. Without a command: opens the TUI on a terminal, prints this elsewhere."""
 
 
+class OneLineParser(argparse.ArgumentParser):
+    """Reports a bad command line as one of our errors: one line, without the usage text above it."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise UsageError with the sentence and where help is."""
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser of all commands."""
-    parser = argparse.ArgumentParser(
+    parser = OneLineParser(
         prog="gpufit",
         description="Which GPU card, how many, for how long: answered from a measured run of your model.",
         epilog=_EPILOG,
@@ -36,19 +45,18 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line; the result is the exit status. Never raises for bad input."""
+    debug = "--debug" in argv
     try:
-        arguments = build_parser().parse_args(argv)
-    except SystemExit as end:  # argparse has said its line already
+        return _dispatch(build_parser().parse_args(argv))
+    except SystemExit as end:  # --help and --version have printed their text
         return int(end.code or 0)
-    try:
-        return _dispatch(arguments)
     except GpufitError as error:
-        return diagnostics.report_error(error, arguments.debug)
+        return diagnostics.report_error(error, debug)
     except KeyboardInterrupt:
         diagnostics.say("gpufit: interrupted")
         return ExitCode.INTERRUPTED
     except Exception as error:  # noqa: BLE001 (the last resort: a bug is one line and a status of its own)
-        return diagnostics.report_bug(error, arguments.debug)
+        return diagnostics.report_bug(error, debug)
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:

@@ -36,6 +36,10 @@ FALLBACK_CONTEXT_BYTES = 612 * MIB
 """For a card whose context nobody has reported: the largest reported for any card, B200's.
 https://github.com/unslothai/unsloth/pull/8669"""
 
+FALLBACK_CONTEXT_UPPER_BYTES = 942 * MIB
+"""The same for the upper bound: the highest report for any card, an A100 that loads every kernel at the start.
+https://github.com/stas00/ml-engineering, training/performance"""
+
 FRAGMENTATION_ALLOWANCE = 0.02
 """Reserved over requested bytes at an 8B model's peak, in a replay of the caching allocator's documented rules
 (1 x 2048 tokens; 1.2 % to 2.0 % where the allocator did not hoard what it had freed). Upper bound only."""
@@ -72,8 +76,7 @@ def carry_to_card(prediction: PhasePrediction, measured_on: DeviceInfo, same_car
     if same_card and measured_on.context_bytes is not None:
         return _need(prediction, prediction.parts, 0, measured_on.context_bytes, 0, prediction.evidence)
     context = card_context_bytes(card)
-    upper = card.context_upper_bytes
-    context_spread = (upper - context if upper is not None else 0) + LOADED_KERNELS_UPPER_BYTES
+    context_spread = card_context_upper_bytes(card) - context + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
     workspace = 0 if prediction.phase is Phase.LOAD else workspace_bytes(card) - _workspace_measured(measured_on)
     parts = _with_workspace(prediction.parts, max(workspace, 0))
     scratch = parts.temporaries_bytes + parts.activations_bytes if measured_on.kind == "cpu" else 0
@@ -82,14 +85,21 @@ def carry_to_card(prediction: PhasePrediction, measured_on: DeviceInfo, same_car
         parts,
         math.ceil(scratch * SCRATCH_UNCERTAINTY),
         context + LOADED_KERNELS_BYTES,
-        max(context_spread - LOADED_KERNELS_BYTES, 0),
+        context_spread,
         weakest([prediction.evidence, Evidence.SCALED]),
     )
 
 
 def card_context_bytes(card: Card) -> int:
-    """The card's bare driver context: its catalog figure, or the largest of any card where it has none."""
-    return card.context_bytes if card.context_bytes is not None else FALLBACK_CONTEXT_BYTES
+    """The card's bare driver context: its catalog figure, else the top of its range, else the largest of any card."""
+    known = card.context_bytes if card.context_bytes is not None else card.context_upper_bytes
+    return known if known is not None else FALLBACK_CONTEXT_BYTES
+
+
+def card_context_upper_bytes(card: Card) -> int:
+    """The highest report of the same, for the card or for any card; never below the figure itself."""
+    known = card.context_upper_bytes
+    return FALLBACK_CONTEXT_UPPER_BYTES if known is None else max(known, card_context_bytes(card))
 
 
 def workspace_bytes(card: Card) -> int:
@@ -102,9 +112,10 @@ def workspace_bytes(card: Card) -> int:
 def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
     """What was replaced or assumed on the way to another card, in words, for every report."""
     said = [
-        "driver context: the catalog's figure for each card (the largest of any card, "
-        f"{FALLBACK_CONTEXT_BYTES // MIB} MiB, where none is known), plus {LOADED_KERNELS_BYTES / 1e6:.0f} MB of "
-        f"loaded kernels ({LOADED_KERNELS_UPPER_BYTES / 1e6:.0f} MB in the upper bound)",
+        "driver context: the catalog's figure for each card (where none is known the largest of any card, "
+        f"{FALLBACK_CONTEXT_BYTES // MIB} MiB, and {FALLBACK_CONTEXT_UPPER_BYTES // MIB} MiB in the upper bound), plus "
+        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels ({LOADED_KERNELS_UPPER_BYTES / 1e6:.0f} MB in the "
+        "upper bound)",
         f"matrix library workspace: {CUBLAS_WORKSPACE_BYTES / MIB:.1f} MiB before compute capability 9.0, "
         f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB from there on, {ROCM_WORKSPACE_BYTES // MIB} MiB on ROCm",
         f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation",

@@ -17,6 +17,7 @@ from gpufit.profile.record import (
     Phase,
     PhaseModel,
     PhasePeak,
+    TermName,
 )
 
 FEWEST_CONTEXTS = 2
@@ -39,22 +40,27 @@ class Sample:
 def fit_memory_model(cells: Sequence[Cell], attention: str, window: int | None) -> MemoryModel | None:
     """Fit every phase of the measured cells; None when they are too few or too alike to tell terms apart."""
     shapes = [_shape(cell) for cell in cells if isinstance(cell.outcome, Measured)]
-    if (
-        len({shape.context_tokens for shape in shapes}) < FEWEST_CONTEXTS
-        or len({shape.concurrency for shape in shapes}) < FEWEST_CONCURRENCIES
-        or len(shapes) < FEWEST_CELLS
-    ):
-        return None
     phases = []
     for phase in (Phase.PREFILL, Phase.DECODE, Phase.FORWARD):
         samples = _samples(cells, phase)
-        if len(samples) >= FEWEST_CELLS:
+        if _tell_terms_apart(samples):
             phases.append(_fit_phase(phase, samples, attention, window))
+    if not phases:
+        return None
     return MemoryModel(
         phases=tuple(phases),
         max_cached_tokens=max(shape.cached_tokens for shape in shapes),
         max_concurrency=max(shape.concurrency for shape in shapes),
         max_total_tokens=max(shape.total_tokens for shape in shapes),
+    )
+
+
+def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
+    """Whether growth with context, growth with concurrency and what is constant can be told from each other."""
+    return (
+        len({sample.shape.context_tokens for sample in samples}) >= FEWEST_CONTEXTS
+        and len({sample.shape.concurrency for sample in samples}) >= FEWEST_CONCURRENCIES
+        and len(samples) >= FEWEST_CELLS
     )
 
 
@@ -73,13 +79,17 @@ def _samples(cells: Sequence[Cell], phase: Phase) -> list[Sample]:
 
 
 def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
-    """(fitted, held out): the largest cell tests extrapolation, the middle one interpolation."""
+    """(fitted, held out): the largest cell tests extrapolation, the middle one interpolation.
+
+    None is held out where the rest could no longer tell the terms apart.
+    """
     ordered = sorted(samples, key=lambda sample: (sample.shape.total_tokens, sample.shape.concurrency))
     if len(ordered) < FEWEST_CELLS_TO_HOLD_OUT:
         return ordered, []
     middle = ordered[len(ordered) // 2]
     held_out = [middle, ordered[-1]]
-    return [sample for sample in ordered if sample not in held_out], held_out
+    fitted = [sample for sample in ordered if sample not in held_out]
+    return (fitted, held_out) if _tell_terms_apart(fitted) else (ordered, [])
 
 
 def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: int | None) -> PhaseModel:
@@ -89,19 +99,21 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: 
         for name in Parts.NAMES
         if any(getattr(sample.peak.parts, name) for sample in samples)
     )
-    errors = {id(sample): _error(sample, parts, phase, window) for sample in samples}
+    misses = {id(sample): _miss(sample, parts, phase, window) for sample in samples}
+    errors = {id(sample): misses[id(sample)] / sample.peak.allocated_bytes for sample in samples}
     return PhaseModel(
         phase=phase,
         parts=parts,
         fitted_cells=len(fitted),
         held_out_cells=len(held_out),
-        worst_fitted_error=max(errors[id(sample)][0] for sample in fitted),
-        worst_held_out_error=max((errors[id(sample)][0] for sample in held_out), default=None),
-        worst_growth_error=max(growth for _, growth in errors.values()),
+        worst_fitted_error=max(errors[id(sample)] for sample in fitted),
+        worst_held_out_error=max((errors[id(sample)] for sample in held_out), default=None),
+        worst_miss_bytes=max(misses.values()),
+        largest_growth_bytes=max(growth_of(sample.peak.parts) for sample in samples),
     )
 
 
-def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequence[str], window: int) -> PartModel:
+def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequence[TermName], window: int) -> PartModel:
     """Non-negative least squares, each row scaled by its value so that small cells count as much as large ones."""
     from scipy.optimize import nnls
 
@@ -125,8 +137,7 @@ def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequenc
     )
 
 
-def _error(sample: Sample, parts: Sequence[PartModel], phase: Phase, window: int | None) -> tuple[float, float]:
-    """(relative to allocated, relative to growth) error of one sample."""
+def _miss(sample: Sample, parts: Sequence[PartModel], phase: Phase, window: int | None) -> int:
+    """How far the prediction of one sample's `allocated` is off, in bytes."""
     predicted = predict_parts(parts, phase, sample.shape, window)
-    miss = abs(predicted.total_bytes - sample.peak.allocated_bytes)
-    return miss / sample.peak.allocated_bytes, miss / max(growth_of(sample.peak.parts), 1)
+    return abs(predicted.total_bytes - sample.peak.allocated_bytes)

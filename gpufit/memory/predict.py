@@ -27,7 +27,7 @@ from gpufit.profile.record import (
 )
 
 SMALLEST_GROWTH_ERROR = 0.005
-"""No fit is trusted further than this, however well it met the cells it was tested on (assumed)."""
+"""No fit of what grows is trusted further than this, however well it met the cells it was tested on (assumed)."""
 
 ERROR_SAFETY_FACTOR = 2.0
 """The interval is this many times the worst error seen, since a few cells do not show the worst (assumed)."""
@@ -51,11 +51,27 @@ class PhasePrediction:
         return self.parts.total_bytes
 
 
+class Predictor:
+    """A profile's answers, each shape computed once: judging a catalog asks for the same shapes again and again."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self._known: dict[Shape, tuple[PhasePrediction, ...]] = {}
+
+    def at(self, shape: Shape) -> tuple[PhasePrediction, ...]:
+        """What `predict` says of a shape. Raises UsageError as it does."""
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = predict(self.profile, shape)
+        return found
+
+
 def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
     """Every phase of the profile at a shape, `load` first.
 
     Raises UsageError when the profile holds neither that cell nor a model that could answer.
     """
+    _check_decode_was_seen(profile, shape)
     load = _exact(profile.load)
     if profile.memory_model is None:
         measured = _measured_phases(profile, shape)
@@ -68,6 +84,18 @@ def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
         )
     model = profile.memory_model
     return (load, *(_predict_phase(profile, model, one, shape) for one in model.phases))
+
+
+def _check_decode_was_seen(profile: Profile, shape: Shape) -> None:
+    """A profile without a decode phase would pass over what new tokens take, and so promise too much."""
+    model = profile.memory_model
+    if model is None or not profile.model.generates or shape.new_tokens < 2:
+        return
+    if all(one.phase is not Phase.DECODE for one in model.phases):
+        raise UsageError(
+            f"the profile saw no decoding, so it cannot answer for {shape.new_tokens} new tokens: ask for 1, or "
+            "measure again with more (gpufit profile --new-tokens 8)"
+        )
 
 
 def predict_parts(models: Sequence[PartModel], phase: Phase, shape: Shape, window: int | None) -> Parts:
@@ -100,6 +128,16 @@ def distance_outside(model: MemoryModel, shape: Shape) -> float:
     )
 
 
+def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:
+    """Half the width of the interval: the worst miss seen, in proportion where more grows than was seen to grow.
+
+    Doubling the distance from what was measured adds the same again (a rule of gpufit's own: assumed).
+    """
+    miss = max(one.worst_miss_bytes, SMALLEST_GROWTH_ERROR * one.largest_growth_bytes)
+    reach = max(1.0, growth / max(one.largest_growth_bytes, 1))
+    return math.ceil(ERROR_SAFETY_FACTOR * miss * reach * (1 + math.log2(distance)))
+
+
 def _measured_phases(profile: Profile, shape: Shape) -> tuple[PhasePeak, ...] | None:
     key = (shape.context_tokens, shape.new_tokens, shape.concurrency)
     for cell in profile.measured_cells:
@@ -121,8 +159,7 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
     parts = predict_parts(one.parts, one.phase, shape, profile.model.sliding_window)
     distance = distance_outside(model, shape)
-    error = ERROR_SAFETY_FACTOR * max(one.worst_growth_error, SMALLEST_GROWTH_ERROR) * (1 + math.log2(distance))
-    margin = math.ceil(growth_of(parts) * error)
+    margin = margin_bytes(one, growth_of(parts), distance)
     return PhasePrediction(
         phase=one.phase,
         parts=parts,

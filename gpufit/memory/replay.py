@@ -94,7 +94,11 @@ def replay(
     for window in windows:
         if not 0 <= window.start <= window.end <= len(events):
             raise ValueError(f"window {window} lies outside a stream of {len(events)} events")
-    blocks = _assign(given, events, labels)
+    known = sorted(labels, key=lambda label: label.position)
+    for label in known[:1] + known[-1:]:
+        if not 0 <= label.position <= len(events):
+            raise ValueError(f"{label} lies outside a stream of {len(events)} events")
+    blocks = _assign(given, events, known)
     positions = _peak_positions(blocks, events, windows)
     return tuple(_compose(blocks.alive_at(position), position) for position in positions)
 
@@ -109,14 +113,13 @@ class _Lifetimes:
         return [block for born, died, block in self.rows if born <= position < died]
 
 
-def _assign(given: Iterable[Given], events: Sequence[Event], labels: Iterable[Label]) -> _Lifetimes:
+def _assign(given: Iterable[Given], events: Sequence[Event], waiting: Sequence[Label]) -> _Lifetimes:
     """Walk the stream once, giving each label to the block that lives at its address at its position."""
     lifetimes = _Lifetimes()
     live: dict[int, tuple[int, _Block]] = {}
     never = len(events) + 1
     for one in given:
         live[one.address] = (0, _Block(one.size_bytes, [(0, one.category)]))
-    waiting = sorted(labels, key=lambda label: label.position)
     next_label = 0
     for position in range(len(events) + 1):
         while next_label < len(waiting) and waiting[next_label].position == position:

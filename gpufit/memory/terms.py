@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gpufit.profile.record import Phase
+from gpufit.profile.record import Phase, TermName
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Shape:
 Term = Callable[[int, int, int], float]
 """(concurrency, tokens of a sequence, sliding window or 0) -> units of the term."""
 
-TERMS: Mapping[str, Term] = {
+TERMS: Mapping[TermName, Term] = {
     "constant": lambda batch, tokens, window: 1.0,
     "per_sequence": lambda batch, tokens, window: float(batch),
     "per_token": lambda batch, tokens, window: float(batch * tokens),
@@ -47,7 +47,7 @@ TERMS: Mapping[str, Term] = {
 """Every term by its name in a profile. All of them grow, or stay, with more sequences and with longer ones."""
 
 
-def terms_for(part: str, phase: Phase, attention: str, window: int | None) -> tuple[str, ...]:
+def terms_for(part: str, phase: Phase, attention: str, window: int | None) -> tuple[TermName, ...]:
     """Names of the terms that a part of a phase can grow by.
 
     Weights and buffers are constant. Scores grow with tokens squared only where eager attention keeps them, and
@@ -55,7 +55,7 @@ def terms_for(part: str, phase: Phase, attention: str, window: int | None) -> tu
     """
     if part in ("weights_bytes", "buffers_bytes"):
         return ("constant",)
-    names = ["constant", "per_sequence", "per_token"]
+    names: list[TermName] = ["constant", "per_sequence", "per_token"]
     if window:
         names.append("per_token_in_window")
     if attention == "eager" and phase is not Phase.DECODE:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gpufit.errors import UnreadableInputError
-from gpufit.profile.record import SCHEMA_VERSION, Measured, PhasePeak, Profile
+from gpufit.profile.record import SCHEMA_VERSION, Measured, Parts, PhasePeak, Profile
 
 
 def encode(profile: Profile) -> bytes:
@@ -22,6 +22,9 @@ def decode(text: bytes, where: str) -> Profile:
     Raises UnreadableInputError, in one line, for anything that is not a whole and consistent profile.
     """
     profile = _convert(_versioned(text, where), where)
+    for part in _modelled_parts(profile):
+        if part not in Parts.NAMES:
+            raise UnreadableInputError(f"{where}: damaged profile: its memory model has an unknown part {part!r}")
     for peak in _peaks(profile):
         if peak.parts.total_bytes != peak.allocated_bytes:
             raise UnreadableInputError(
@@ -34,16 +37,18 @@ def decode(text: bytes, where: str) -> Profile:
 def _versioned(text: bytes, where: str) -> dict[str, Any]:
     try:
         raw = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableInputError(f"{where}: not a profile (not whole JSON: {error})") from error
-    if not isinstance(raw, dict) or not isinstance(raw.get("schema_version"), int):
+    version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if type(version) is not int or version < 1:
         raise UnreadableInputError(f"{where}: not a profile (no schema_version in it); `gpufit profile` writes one")
-    if raw["schema_version"] > SCHEMA_VERSION:
+    if version > SCHEMA_VERSION:
         raise UnreadableInputError(
-            f"{where}: written by a newer gpufit (profile schema {raw['schema_version']}, this one reads up to "
+            f"{where}: written by a newer gpufit (profile schema {version}, this one reads up to "
             f"{SCHEMA_VERSION}); upgrade gpufit"
         )
-    return raw
+    found: dict[str, Any] = raw
+    return found
 
 
 def _convert(raw: dict[str, Any], where: str) -> Profile:
@@ -51,6 +56,12 @@ def _convert(raw: dict[str, Any], where: str) -> Profile:
         return msgspec.convert(raw, Profile)
     except msgspec.ValidationError as error:
         raise UnreadableInputError(f"{where}: damaged profile: {error}") from error
+
+
+def _modelled_parts(profile: Profile) -> Iterator[str]:
+    for phase in profile.memory_model.phases if profile.memory_model is not None else ():
+        for model in phase.parts:
+            yield model.part
 
 
 def _peaks(profile: Profile) -> Iterator[PhasePeak]:

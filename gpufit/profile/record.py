@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -41,7 +41,10 @@ class Evidence(enum.StrEnum):
     @property
     def weakness(self) -> int:
         """0 for the strongest evidence, growing as it weakens."""
-        return list(Evidence).index(self)
+        return _WEAKNESS[self]
+
+
+_WEAKNESS = {evidence: rank for rank, evidence in enumerate(Evidence)}
 
 
 def weakest(evidence: Iterable[Evidence]) -> Evidence:
@@ -90,7 +93,7 @@ class Parts(Record, frozen=True, kw_only=True):
     @property
     def total_bytes(self) -> int:
         """The sum of all parts: `allocated`."""
-        return sum(getattr(self, name) for name in Parts.NAMES)
+        return sum(msgspec.structs.astuple(self))
 
 
 Parts.NAMES = tuple(Parts.__struct_fields__)
@@ -297,11 +300,14 @@ class Workload(Record, frozen=True, kw_only=True):
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
 
 
+TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared"]
+"""What a part can grow by; `memory.terms` says how many units of each a shape has."""
+
+
 class Coefficient(Record, frozen=True, kw_only=True):
     """One physical term of one part: bytes for each unit of the term."""
 
-    term: str
-    """A name from `memory.terms`: `constant`, `per_sequence`, `per_token`, ..."""
+    term: TermName
     bytes_per_unit: Annotated[float, msgspec.Meta(ge=0)]
     """Never negative."""
 
@@ -325,18 +331,20 @@ class PhaseModel(Record, frozen=True, kw_only=True):
     """Largest |predicted - measured| / measured of `allocated` over the cells that were fitted."""
     worst_held_out_error: float | None
     """The same over cells that were not; absent when too few cells were measured to hold any out."""
-    worst_growth_error: float
-    """Largest |predicted - measured| over all cells, relative to what grows: `allocated` less weights and buffers."""
+    worst_miss_bytes: Size
+    """Largest |predicted - measured| of `allocated` over all cells, fitted and held out."""
+    largest_growth_bytes: Size
+    """What grew (`allocated` less weights and buffers) in the cell where it was largest: the reach of the fit."""
 
 
 class MemoryModel(Record, frozen=True, kw_only=True):
     """The growth of every phase, with the domain it was seen in."""
 
     phases: tuple[PhaseModel, ...]
-    max_cached_tokens: int
+    max_cached_tokens: Count
     """Longest sequence seen, prompt and new tokens."""
-    max_concurrency: int
-    max_total_tokens: int
+    max_concurrency: Count
+    max_total_tokens: Count
     """Largest concurrency x sequence length seen in one cell."""
 
 

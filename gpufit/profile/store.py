@@ -29,4 +29,5 @@ def save_profile(profile: Profile, path: Path) -> None:
 
 def find_profiles(folder: Path) -> tuple[Path, ...]:
     """The profile files of a folder, newest first; empty when the folder does not exist."""
-    return tuple(sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True))
+    files = [path for path in folder.glob("*.json") if path.is_file()]
+    return tuple(sorted(files, key=lambda path: path.stat().st_mtime, reverse=True))

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from builders import make_profile
+
 from gpufit.profile.store import save_profile
 
 HEAVY = ("torch", "transformers", "accelerate", "safetensors", "gguf", "scipy", "numpy", "textual", "rich")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
+from gpufit.files import check_writable
 from gpufit.memory.fit import fit_memory_model
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
@@ -78,6 +80,7 @@ class Campaign:
         Raises UsageError for a request that cannot be met, UnreadableInputError for a model or file that cannot be
         read or written, MeasurementError when nothing at all could be measured.
         """
+        _check_installed()
         self.files = find_model(self.request.model, self.request.revision)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         self._open_output()
@@ -94,6 +97,7 @@ class Campaign:
 
     def _open_output(self) -> None:
         """Find out before the model is loaded whether the result has a place to go to."""
+        check_writable(self.output)
         if not self.output.exists():
             return
         if self.request.resume:
@@ -208,6 +212,16 @@ class Campaign:
         if not profile.measured_cells:
             raise MeasurementError(f"no cell could be measured; {self.output} says how each ended")
         return profile
+
+
+def _check_installed() -> None:
+    """Raise MeasurementError when what runs models is not installed; looking does not import it."""
+    needed = ("torch", "transformers", "accelerate", "scipy")
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MeasurementError(
+            f"measuring needs {', '.join(missing)}, which this installation lacks: pip install 'gpufit[measure]'"
+        )
 
 
 def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:

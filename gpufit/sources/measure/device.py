@@ -41,6 +41,8 @@ class Device:
     synchronize: Callable[[], None]
     context_bytes: Callable[[], int | None]
     """Driver context and loaded kernels; asked for after a forward has run."""
+    notes: Callable[[], tuple[str, ...]] = lambda: ()
+    """What showed only while it was used, in words; asked for after `context_bytes`."""
 
 
 def open_device(name: str) -> Device:

@@ -14,6 +14,7 @@ import torch
 from gpufit.memory.replay import Category, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
+from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.observer import Observer
 from gpufit.sources.measure.recording import Recorder, Recording
 from gpufit.sources.measure.storages import ResidentModel
@@ -37,7 +38,9 @@ class RunPlan:
 
 
 @dataclass(frozen=True)
-class _PhaseSpan:
+class PhaseSpan:
+    """Where one phase lies in a recording."""
+
     phase: Phase
     start: int
     """Moment, as the recorder numbered it."""
@@ -74,9 +77,15 @@ def timed_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[float, float]:
 
 def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> tuple[PhasePeak, ...]:
     """The peak of every phase with its parts."""
+    recording, observer, spans = recorded_run(model, plan, shape)
+    return peaks(recording, observer, resident, spans)
+
+
+def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Observer, list[PhaseSpan]]:
+    """Run one cell under a recorder: what it recorded, what was known of addresses, and where each phase lies."""
     recorder = plan.make_recorder()
     observer = Observer(recorder)
-    spans: list[_PhaseSpan] = []
+    spans: list[PhaseSpan] = []
     starts: dict[Phase, int] = {}
 
     def phase_began(phase: Phase) -> None:
@@ -87,7 +96,7 @@ def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel
 
     def phase_ended(phase: Phase, cached_tokens: int) -> None:
         plan.synchronize()
-        spans.append(_PhaseSpan(phase, starts[phase], observer.moment(), cached_tokens, recorder.end_phase()))
+        spans.append(PhaseSpan(phase, starts[phase], observer.moment(), cached_tokens, recorder.end_phase()))
 
     recorder.start()
     try:
@@ -95,17 +104,18 @@ def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel
             _drive(model, plan, shape, observer.label, phase_began, phase_ended)
     finally:
         recording = recorder.stop()
-    return peaks(recording, observer, resident, spans)
+    return recording, observer, spans
 
 
 def peaks(
-    recording: Recording, observer: Observer, resident: ResidentModel, spans: list[_PhaseSpan]
+    recording: Recording, observer: Observer, resident: ResidentModel, spans: list[PhaseSpan]
 ) -> tuple[PhasePeak, ...]:
     """Replay a recording into the peak of each span."""
     windows = [Window(recording.positions[span.start], recording.positions[span.end]) for span in spans]
-    found = replay(resident.given, recording.events, observer.labels(recording.positions), windows)
+    given, labels = known_blocks(recording, resident.given, 0, observer.labels(recording.positions))
+    found = replay(given, recording.events, labels, windows)
     return tuple(
-        phase_peak(span.phase, peak.composition, span.readings, span.cached_tokens)
+        phase_peak(span.phase, *account(recording, peak, span.readings), span.cached_tokens)
         for span, peak in zip(spans, found, strict=True)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,16 +15,29 @@ from gpufit.memory.replay import Given, Label, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
 from gpufit.sources.measure import loading
+from gpufit.sources.measure.cuda_accounting import account, known_blocks
+from gpufit.sources.measure.cuda_history import CudaRecording
 from gpufit.sources.measure.device import Device, environment, open_device
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
 from gpufit.sources.measure.storages import ResidentModel, resident_model
-from gpufit.units import GIB, MIB
+from gpufit.units import GIB, KIB, MIB
 
-_ASKED = re.compile(r"[Tt]ried to allocate ([\d.]+) (GiB|MiB|bytes)")
-_UNITS = {"GiB": GIB, "MiB": MIB, "bytes": 1}
+_ASKED = re.compile(r"[Tt]ried to allocate ([\d.]+) (GiB|MiB|KiB|bytes)")
+_UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB, "bytes": 1}
+
+_OUT_OF_MEMORY = (
+    "DefaultCPUAllocator: can't allocate memory",
+    "CUDA error: out of memory",
+    "HIP error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "HIPBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+)
+"""How an out-of-memory reads that torch's caching allocator did not meet itself: the CPU's allocator, the driver
+(a kernel's code, a library's own memory), a library that could not set itself up on a full card."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +114,7 @@ def open_session(planned: PlannedRun) -> Session:
     )
     precision = observe(model, run_plan, job.stored, resident.weights.values(), config)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
+    flags = (*flags, *device.notes())
     loaded = Loaded(
         model=_model_info(job, model, planned.load_plan.generates),
         engine=_engine(config),
@@ -129,14 +144,18 @@ def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
     window = Window(recording.positions[start], recording.positions[end])
     given, labels = split_known(resident, recording, window.end)
     (peak,) = replay(given, recording.events, labels, [window])
-    return model, phase_peak(Phase.LOAD, peak.composition, readings), resident
+    return model, phase_peak(Phase.LOAD, *account(recording, peak, readings)), resident
 
 
-def split_known(resident: ResidentModel, recording: Recording, position: int) -> tuple[list[Given], list[Label]]:
+def split_known(
+    resident: ResidentModel, recording: Recording, position: int
+) -> tuple[Sequence[Given], Sequence[Label]]:
     """What the model holds, as blocks that the recording saw being made (labels) and those it did not (given).
 
     On a CPU, weights that stay mapped from their file are never allocated; they count from the start.
     """
+    if isinstance(recording, CudaRecording):
+        return known_blocks(recording, resident.given, position, [])
     alive = {}
     for event in recording.events[:position]:
         alive[event.address] = event.size_bytes
@@ -171,7 +190,7 @@ def _engine(config: Any) -> Engine:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error means that memory ran out, on a card or in the CPU's allocator."""
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or (
-        isinstance(error, RuntimeError) and "DefaultCPUAllocator: can't allocate memory" in str(error)
+        isinstance(error, RuntimeError) and any(text in str(error) for text in _OUT_OF_MEMORY)
     )
 
 

@@ -23,9 +23,13 @@ def find_model(text: str, revision: str | None = None) -> ModelFiles:
     A local path never calls out. Raises UnreadableInputError, saying what is wrong with which file.
     """
     path = Path(text)
-    if path.is_file():
+    try:
+        is_file, is_folder = path.is_file(), path.is_dir()
+    except OSError as error:
+        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+    if is_file:
         return _gguf_model(path)
-    if path.is_dir():
+    if is_folder:
         return _directory_model(path, text, None)
     if _HUB_ID.fullmatch(text) and not text.startswith("."):
         folder = _download(text, revision)
@@ -73,6 +77,8 @@ def _weight_files(path: Path) -> tuple[Path, ...]:
         shards = _read_json(index, "the shards' index").get("weight_map")
         if not isinstance(shards, dict) or not shards:
             raise UnreadableInputError(f"{index}: names no shards (no weight_map in it)")
+        if not all(isinstance(name, str) for name in shards.values()):
+            raise UnreadableInputError(f"{index}: damaged: a shard's name in its weight_map is not text")
         return tuple(path / name for name in sorted(set(shards.values())))
     pickled = sorted(path.glob("*.bin")) + sorted(path.glob("*.pt")) + sorted(path.glob("*.pth"))
     if pickled:
@@ -93,7 +99,7 @@ def _read_json(path: Path, why: str) -> dict[str, Any]:
         raise UnreadableInputError(f"{path}: no such file; {why}") from error
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInputError(f"{path}: not JSON ({error})") from error
     if not isinstance(found, dict):
         raise UnreadableInputError(f"{path}: not a JSON object")

@@ -107,7 +107,7 @@ def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
             return _read(path, _Cursor(data), len(data))
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, struct.error, IndexError, OverflowError) as error:
+    except (ValueError, KeyError, struct.error, IndexError, OverflowError, RecursionError) as error:
         raise UnreadableInputError(f"{path}: not a whole GGUF file (its header is cut short or damaged)") from error
 
 
@@ -124,9 +124,16 @@ def _read(path: Path, cursor: _Cursor, file_bytes: int) -> tuple[StoredTensor, .
     for _ in range(key_count):
         key = cursor.text()
         metadata[key] = cursor.value(cursor.scalar("<I"))
+    pieces = metadata.get("split.count")
+    if isinstance(pieces, int) and pieces > 1:
+        raise UnreadableInputError(
+            f"{path}: one of the {pieces} pieces of a split model; join them first (llama-gguf-split --merge)"
+        )
     infos = [_tensor(path, cursor) for _ in range(tensor_count)]
-    alignment = metadata.get("general.alignment") or _DEFAULT_ALIGNMENT
-    start = math.ceil(cursor.offset / alignment) * alignment
+    alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
+    if not isinstance(alignment, int) or alignment < 1:
+        raise UnreadableInputError(f"{path}: damaged GGUF header (its alignment is {alignment!r})")
+    start = -(-cursor.offset // alignment) * alignment
     end = max((start + offset + tensor.size_bytes for tensor, offset in infos), default=start)
     if end > file_bytes:
         raise UnreadableInputError(f"{path}: cut short: its header needs {end} bytes, the file holds {file_bytes}")

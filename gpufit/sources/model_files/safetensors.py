@@ -10,11 +10,26 @@ import struct
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from gpufit.errors import UnreadableInputError
+from gpufit.profile.record import Size
 from gpufit.sources.model_files.record import StoredTensor
 
 LARGEST_HEADER_BYTES = 100_000_000
 """The format's own limit on the header."""
+
+
+_METADATA = "__metadata__"
+"""The one key that is not a tensor."""
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One tensor in the header."""
+
+    dtype: str
+    shape: tuple[Size, ...]
+    data_offsets: tuple[Size, Size]
 
 
 def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
@@ -29,27 +44,30 @@ def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
             header = json.loads(file.read(length))
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableInputError(f"{path}: not a safetensors file (its header is not JSON)") from error
     return _tensors(path, header, size - 8 - length)
 
 
 def _tensors(path: Path, header: Any, data_bytes: int) -> tuple[StoredTensor, ...]:
     try:
-        tensors = [
-            (name, entry["dtype"], tuple(entry["shape"]), entry["data_offsets"])
-            for name, entry in header.items()
-            if name != "__metadata__"
-        ]
-        end = max((offsets[1] for *_, offsets in tensors), default=0)
-        found = tuple(
-            StoredTensor(name=name, dtype=dtype, shape=shape, size_bytes=offsets[1] - offsets[0])
-            for name, dtype, shape, offsets in tensors
-        )
-    except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise UnreadableInputError(f"{path}: damaged safetensors header ({type(error).__name__})") from error
+        found = msgspec.convert({name: entry for name, entry in header.items() if name != _METADATA}, dict[str, _Entry])
+    except (AttributeError, msgspec.ValidationError) as error:
+        raise UnreadableInputError(f"{path}: damaged safetensors header ({error})") from error
+    for name, entry in found.items():
+        if entry.data_offsets[0] > entry.data_offsets[1]:
+            raise UnreadableInputError(f"{path}: damaged safetensors header (tensor {name} ends before it begins)")
+    end = max((entry.data_offsets[1] for entry in found.values()), default=0)
     if end != data_bytes:
         raise UnreadableInputError(
             f"{path}: cut short or damaged: its header promises {end} bytes of tensors, the file holds {data_bytes}"
         )
-    return found
+    return tuple(
+        StoredTensor(
+            name=name,
+            dtype=entry.dtype,
+            shape=entry.shape,
+            size_bytes=entry.data_offsets[1] - entry.data_offsets[0],
+        )
+        for name, entry in found.items()
+    )

@@ -1,0 +1,107 @@
+"""The speed budgets that a user feels, measured: modules and seconds of a cold start, each beside its budget.
+
+    python benchmarks/startup.py [PROFILE]
+
+Each command runs in a fresh process; the time is the best of several, since the machine may be busy, and stands beside
+that of a bare interpreter. Nothing in the test suite depends on a time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+REPEATS = 7
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+FIRST_FRAME = """
+import asyncio, pathlib, sys, time
+begin = time.perf_counter()
+from gpufit.tui.run import build_app
+async def first_frame():
+    app = build_app([pathlib.Path(sys.argv[1])], None)
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.pause()
+        shown = time.perf_counter() - begin
+        keys = []
+        for key in ("right", "left", "plus", "minus", "right", "left"):
+            pressed = time.perf_counter()
+            await pilot.press(key)
+            await pilot.pause()
+            keys.append(time.perf_counter() - pressed)
+        return shown, sorted(keys)[len(keys) // 2]
+shown, key = asyncio.run(first_frame())
+print(shown, key)
+"""
+
+
+def best_seconds(arguments: list[str]) -> float:
+    """The shortest wall time of a command in a fresh process."""
+    times = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], check=False, capture_output=True)
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def modules_of_help() -> int:
+    """Modules that `gpufit --help` imports."""
+    code = "import sys; from gpufit.cli.main import main; main(['--help']); print(len(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    return int(done.stdout.split()[-1])
+
+
+def tui_seconds(profile: Path) -> tuple[float, float]:
+    """(imports and first frame, median key to redraw), the best of several fresh processes."""
+    found = []
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", FIRST_FRAME, str(profile)], check=True, capture_output=True, text=True
+        )
+        shown, key = (float(one) for one in done.stdout.split())
+        found.append((shown, key))
+    return min(one[0] for one in found), min(one[1] for one in found)
+
+
+def example_profile() -> Path:
+    """The synthetic profile of the tests, in a temporary folder."""
+    sys.path.insert(0, str(REPOSITORY / "tests"))
+    from builders import make_profile  # type: ignore[import-not-found]
+
+    from gpufit.profile.store import save_profile
+
+    path = Path(tempfile.mkdtemp(prefix="gpufit-benchmark-")) / "profile.json"
+    save_profile(make_profile(), path)
+    return path
+
+
+def main(arguments: list[str]) -> int:
+    """Measure and print."""
+    profile = Path(arguments[0]) if arguments else example_profile()
+    scenario = ["--context", "8k", "--concurrency", "16"]
+    bare = best_seconds(["-c", "pass"])
+    modules = modules_of_help()
+    help_time = best_seconds(["-m", "gpufit", "--help"])
+    fit_time = best_seconds(["-m", "gpufit", "fit", str(profile), *scenario, "--json"])
+    frame, key = tui_seconds(profile)
+    rows: list[tuple[str, float, float, str]] = [
+        ("gpufit --help, modules", modules, 150, ""),
+        ("gpufit --help, seconds", help_time, 0.15, f"{help_time / bare:.1f} x a bare interpreter"),
+        ("gpufit fit against the whole catalog, seconds", fit_time, 0.3, f"{fit_time / bare:.1f} x"),
+        ("TUI, imports to first frame, seconds", frame, 1.5, f"{frame / bare:.1f} x"),
+        ("TUI, key to redraw, seconds", key, 0.05, ""),
+    ]
+    print(f"{os.cpu_count()} CPUs, Python {sys.version.split()[0]}, bare interpreter {bare:.3f} s")
+    for name, value, budget, remark in rows:
+        mark = "within" if value <= budget else "OVER"
+        print(f"{name:48} {value:8.3f}  budget {budget:7.2f}  {mark:6}  {remark}".rstrip())
+    return 0 if all(value <= budget for _, value, budget, _ in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

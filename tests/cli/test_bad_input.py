@@ -1,0 +1,252 @@
+"""Bad input: one line on standard error, the right status, nothing written and nothing lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from builders import make_profile
+from conftest import Done, Run, command, environment
+from model_files import SMOLLM2, need, rewrite_config
+
+from gpufit.profile.store import save_profile
+
+
+def refused(done: Done, code: int, *words: str) -> None:
+    assert done.code == code, done
+    assert done.stdout == ""
+    assert done.error.startswith("gpufit: ")
+    for word in words:
+        assert word in done.error
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "out" / "profile.json"
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "profile.json"
+    save_profile(make_profile(), path)
+    return path
+
+
+@pytest.fixture
+def broken_llama(llama_dir: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(llama_dir, tmp_path / "broken"))
+
+
+def profile_refused(gpufit: Run, model: Path | str, output: Path, code: int, *words: str) -> None:
+    refused(gpufit("profile", model, "-o", output), code, *words)
+    assert not output.exists()
+
+
+def test_no_such_model(gpufit: Run, output: Path, tmp_path: Path) -> None:
+    profile_refused(gpufit, tmp_path / "nothing-here", output, 3, "no such model")
+
+
+def test_a_hub_id_that_cannot_be_had(gpufit: Run, output: Path) -> None:
+    profile_refused(gpufit, "some-org/some-model", output, 3, "some-org/some-model", "cannot be reached")
+
+
+def test_a_directory_without_config(gpufit: Run, output: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    profile_refused(gpufit, tmp_path / "empty", output, 3, "config.json", "no such file")
+
+
+def test_a_config_that_is_not_json(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    (broken_llama / "config.json").write_text("{")
+    profile_refused(gpufit, broken_llama, output, 3, "config.json", "not JSON")
+
+
+def test_truncated_safetensors(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    weights = broken_llama / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    profile_refused(gpufit, broken_llama, output, 3, "model.safetensors", "cut short")
+
+
+def test_corrupt_safetensors(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    (broken_llama / "model.safetensors").write_bytes(b"\xff" * 4096)
+    profile_refused(gpufit, broken_llama, output, 3, "model.safetensors", "damaged")
+
+
+def test_a_missing_shard(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    (broken_llama / "model.safetensors").unlink()
+    index = {"weight_map": {"lm_head.weight": "model-00001-of-00002.safetensors"}}
+    (broken_llama / "model.safetensors.index.json").write_text(json.dumps(index))
+    profile_refused(gpufit, broken_llama, output, 3, "model-00001-of-00002.safetensors")
+
+
+def test_truncated_gguf(gpufit: Run, output: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.gguf"
+    with need(SMOLLM2).open("rb") as whole:
+        cut.write_bytes(whole.read(50_000_000))
+    profile_refused(gpufit, cut, output, 3, "cut.gguf", "cut short")
+
+
+def test_gguf_cut_inside_its_header(gpufit: Run, output: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.gguf"
+    with need(SMOLLM2).open("rb") as whole:
+        cut.write_bytes(whole.read(20_000))
+    profile_refused(gpufit, cut, output, 3, "cut.gguf")
+
+
+def test_a_file_that_is_no_gguf(gpufit: Run, output: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.gguf").write_text("hello " * 100)
+    profile_refused(gpufit, tmp_path / "text.gguf", output, 3, "not a GGUF file")
+
+
+def test_pickled_weights_are_refused(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    (broken_llama / "model.safetensors").rename(broken_llama / "pytorch_model.bin")
+    profile_refused(gpufit, broken_llama, output, 3, "pickled", "safetensors")
+
+
+@pytest.mark.model
+def test_code_of_the_models_own_is_refused_with_the_flag_named(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    rewrite_config(
+        broken_llama,
+        model_type="own-llama",
+        architectures=["OwnLlama"],
+        auto_map={"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnLlama"},
+    )
+    (broken_llama / "own.py").write_text("raise SystemExit('this code must not run')\n")
+    done = gpufit("profile", broken_llama, "-o", output)
+    refused(done, 2, "--trust-remote-code")
+    assert not output.exists()
+
+
+@pytest.mark.model
+def test_an_architecture_that_transformers_does_not_know(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    rewrite_config(broken_llama, model_type="never-heard-of", architectures=["NeverHeardOf"])
+    profile_refused(gpufit, broken_llama, output, 4, "never-heard-of")
+
+
+@pytest.mark.model
+def test_a_context_beyond_the_models_positions_is_not_out_of_memory(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    done = gpufit("profile", llama_dir, "-o", output, "--context", "1k")
+    refused(done, 2, "at most 512 tokens", "position limit", "not memory")
+    assert not output.exists()
+
+
+@pytest.mark.model
+def test_a_dtype_that_torch_does_not_have(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    refused(gpufit("profile", llama_dir, "-o", output, "--dtype", "bf17"), 2, "--dtype bf17")
+
+
+@pytest.mark.model
+def test_a_device_that_is_not_here(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has the device")
+    refused(gpufit("profile", llama_dir, "-o", output, "--device", "cuda"), 2, "no CUDA or ROCm card")
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "two", "1.5", ""])
+def test_concurrency_that_is_no_count(gpufit: Run, profile: Path, value: str) -> None:
+    refused(gpufit("fit", profile, f"--concurrency={value}"), 2, "--concurrency", "at least 1")
+    refused(gpufit("profile", "anything", f"--concurrency={value}"), 2, "--concurrency", "at least 1")
+
+
+def test_an_unknown_card(gpufit: Run, profile: Path) -> None:
+    refused(gpufit("fit", profile, "--card", "h999"), 2, "h999")
+
+
+def test_h100_asks_which(gpufit: Run, profile: Path) -> None:
+    done = gpufit("fit", profile, "--card", "h100")
+    refused(done, 2, "h100-pcie-80gb", "h100-sxm-80gb")
+
+
+def test_fit_beyond_the_position_limit(gpufit: Run, profile: Path) -> None:
+    done = gpufit("fit", profile, "--context", "64k", "--concurrency", "1")
+    refused(done, 2, "at most 32768 tokens", "position limit", "not memory")
+
+
+def test_a_missing_profile(gpufit: Run, tmp_path: Path) -> None:
+    refused(gpufit("fit", tmp_path / "none.json"), 3, "none.json", "cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not a profile"),
+        (b"{", "not a profile"),
+        (b"[]", "not a profile"),
+        (b'{"schema_version": 1}', "damaged profile"),
+        (b"\x00\xff\xfe", "not a profile"),
+    ],
+)
+def test_a_corrupt_profile(gpufit: Run, tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "bad.json"
+    path.write_bytes(content)
+    refused(gpufit("fit", path), 3, "bad.json", words)
+
+
+def test_a_truncated_profile(gpufit: Run, profile: Path) -> None:
+    profile.write_bytes(profile.read_bytes()[:-200])
+    refused(gpufit("fit", profile), 3, "not whole JSON")
+
+
+def test_a_profile_from_a_newer_schema(gpufit: Run, profile: Path) -> None:
+    raw = json.loads(profile.read_text())
+    profile.write_text(json.dumps(raw | {"schema_version": 2, "new_thing": 1}))
+    refused(gpufit("fit", profile), 3, "newer gpufit", "schema 2")
+
+
+def test_a_model_given_for_a_profile(gpufit: Run, llama_dir: Path) -> None:
+    refused(gpufit("fit", llama_dir), 2, "gpufit profile")
+
+
+def test_an_output_extension_that_means_nothing(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    refused(gpufit("fit", profile, "-o", tmp_path / "cards.doc"), 2, ".doc")
+
+
+def test_a_place_that_cannot_be_written_is_found_before_the_model_is_loaded(gpufit: Run, llama_dir: Path) -> None:
+    refused(gpufit("profile", llama_dir, "-o", "/proc/gpufit/profile.json"), 3, "cannot be written")
+
+
+def test_a_full_disk_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
+    """The system's own limit on file sizes stands in for the disk: the write fails half-way with a real error."""
+    path = tmp_path / "profile.json"
+    save_profile(make_profile(), path)
+    report = tmp_path / "cards.json"
+    report.write_text("the old report")
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)); "
+        "from gpufit.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["fit", str(path), "--context", "8k", "--concurrency", "2", "-o", str(report)]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment(tmp_path)
+    )
+    refused(Done(done.returncode, done.stdout, done.stderr), 3, "cannot be written", "nothing was changed")
+    assert report.read_text() == "the old report"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["cards.json", "profile.json"]
+
+
+def test_a_reader_that_stops_early_is_no_error(profile: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f"{' '.join(command('fit', profile, '--csv', '--context', '1k', '--concurrency', '1'))} | head -1",
+        ],
+        capture_output=True,
+        text=True,
+        env=environment(tmp_path),
+    )
+    assert done.stdout.startswith("model,engine,")
+    assert done.stderr == ""
+
+
+def test_a_traceback_is_shown_only_when_asked_for(gpufit: Run, tmp_path: Path) -> None:
+    done = gpufit("fit", tmp_path / "none.json", "--debug")
+    assert done.code == 3
+    assert "Traceback" in done.stderr
+    assert "Traceback" not in gpufit("fit", tmp_path / "none.json").stderr

@@ -1,0 +1,138 @@
+"""The CPU feeder against torch's own totals, on a real run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import transformers
+from measure_plan import make_plan
+from model_files import LLAMA
+
+from gpufit.errors import MeasurementError
+from gpufit.memory.replay import Window, replay
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Measured, Phase
+from gpufit.sources.measure.cpu import CpuRecorder, read_event_tree
+from gpufit.sources.measure.run import measure_cell
+from gpufit.sources.measure.storages import resident_model, storages_within
+
+pytestmark = pytest.mark.model
+
+
+@pytest.fixture(scope="module")
+def llama() -> transformers.PreTrainedModel:
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**LLAMA)
+    return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+
+
+def measure(model: transformers.PreTrainedModel, shape: Shape, **changes: object) -> Measured:
+    return measure_cell(model, make_plan(**changes), shape, resident_model(model, "cpu"))
+
+
+def test_every_allocation_of_known_size_is_seen_at_its_moment() -> None:
+    recorder = CpuRecorder()
+    recorder.start()
+    before = recorder.mark()
+    first = torch.zeros(1000, dtype=torch.float32)
+    between = recorder.mark()
+    second = torch.zeros(500, dtype=torch.float64)
+    both = recorder.mark()
+    del first
+    after = recorder.mark()
+    recording = recorder.stop()
+    at = [recording.positions[moment] for moment in (before, between, both, after)]
+    events = recording.events[at[0] : at[3]]
+    assert [event.size_bytes for event in events] == [4000, 4000, 0]
+    assert at == [at[0], at[0] + 1, at[0] + 2, at[0] + 3]
+    assert second.untyped_storage().data_ptr() == events[1].address
+
+
+def test_the_replayed_peak_is_the_profilers_own_maximum(llama: transformers.PreTrainedModel) -> None:
+    recorder = CpuRecorder()
+    recorder.start()
+    with torch.no_grad():
+        llama(input_ids=torch.zeros((2, 48), dtype=torch.long))
+    profile = recorder._profile
+    recording = recorder.stop()
+    totals = []
+    waiting = list(profile.profiler.kineto_results.experimental_event_tree())
+    while waiting:
+        node = waiting.pop()
+        waiting.extend(node.children)
+        if "Allocation" in type(node.extra_fields).__name__:
+            totals.append((node.start_time_ns, node.extra_fields.total_allocated, node.extra_fields.alloc_size))
+    first = min(totals)
+    base = first[1] - first[2]
+    (peak,) = replay((), recording.events, (), [Window(0, len(recording.events))])
+    assert peak.live_bytes == max(total for _, total, _ in totals) - base
+    assert peak.live_bytes > 0
+
+
+def test_the_cache_holds_what_arithmetic_says_after_prefill_and_after_decode(
+    llama: transformers.PreTrainedModel,
+) -> None:
+    shape = Shape(context_tokens=100, new_tokens=5, concurrency=3)
+    phases = {peak.phase: peak for peak in measure(llama, shape).phases}
+    # 2 layers x (key, value) x 2 KV heads x 16 x 2 bytes = 256 bytes a token of each sequence.
+    assert phases[Phase.PREFILL].parts.kv_cache_bytes == 256 * 100 * 3
+    assert phases[Phase.DECODE].cached_tokens == 104
+    # At the peak of decode the last step is under way: each layer holds 103 or 104 tokens.
+    assert 256 * 103 * 3 <= phases[Phase.DECODE].parts.kv_cache_bytes <= 256 * 104 * 3
+
+
+def test_parts_add_up_to_the_byte_and_nothing_is_unexplained(llama: transformers.PreTrainedModel) -> None:
+    for shape in (Shape(7, 3, 1), Shape(64, 2, 4), Shape(200, 6, 2)):
+        for peak in measure(llama, shape).phases:
+            assert peak.parts.total_bytes == peak.allocated_bytes
+            assert peak.parts.unexplained_bytes == 0
+            assert peak.parts.rounding_bytes == 0
+
+
+def test_keeping_all_logits_adds_them_to_the_outputs() -> None:
+    config = transformers.LlamaConfig(**(LLAMA | {"vocab_size": 8192}))
+    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+    shape = Shape(context_tokens=256, new_tokens=1, concurrency=2)
+    (kept,) = measure(model, shape, logits_kept="all", vocabulary=8192).phases
+    (last,) = measure(model, shape, logits_kept="last", vocabulary=8192).phases
+    # 2 x 256 positions x 8192 entries x 2 bytes are the largest thing there is; the last position's are not.
+    assert kept.parts.outputs_bytes == 2 * 256 * 8192 * 2
+    assert last.parts.outputs_bytes <= 2 * 8192 * 2
+
+
+def test_one_token_has_no_decode_phase(llama: transformers.PreTrainedModel) -> None:
+    assert [peak.phase for peak in measure(llama, Shape(16, 1, 1)).phases] == [Phase.PREFILL]
+
+
+def test_a_repeated_run_has_the_same_bytes(llama: transformers.PreTrainedModel) -> None:
+    shape = Shape(96, 4, 2)
+    first, second = measure(llama, shape), measure(llama, shape)
+    assert [peak.parts for peak in first.phases] == [peak.parts for peak in second.phases]
+
+
+def test_tied_weights_count_once() -> None:
+    config = transformers.LlamaConfig(**(LLAMA | {"tie_word_embeddings": True}))
+    tied = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    untied = transformers.AutoModelForCausalLM.from_config(transformers.LlamaConfig(**LLAMA), dtype=torch.bfloat16)
+    sizes = [
+        sum(storage.size_bytes for storage in resident_model(model, "cpu").weights.values()) for model in (tied, untied)
+    ]
+    assert sizes[1] - sizes[0] == 256 * 64 * 2
+
+
+def test_a_view_keeps_its_whole_storage() -> None:
+    whole = torch.zeros(1000, dtype=torch.float32)
+    found = storages_within({"layers": [whole[:10], whole[990:]]})
+    assert [storage.size_bytes for storage in found.values()] == [4000]
+
+
+def test_totals_that_do_not_follow_from_the_events_are_refused() -> None:
+    rows = [(1, "", 100, 64, 64), (2, "", 200, 32, 999)]
+    with pytest.raises(MeasurementError, match="do not add up"):
+        read_event_tree(rows, 0)
+
+
+def test_files_mapped_into_memory_are_no_blocks_of_the_allocator() -> None:
+    rows = [(1, "", 5000, 90_000, 0), (2, "", 100, 64, 64), (3, "", 5000, -90_000, 0), (4, "", 100, -64, 0)]
+    events = read_event_tree(rows, 0).events
+    assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]

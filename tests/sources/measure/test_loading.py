@@ -1,0 +1,93 @@
+"""What is read from a config before a weight is."""
+
+from __future__ import annotations
+
+import pytest
+import transformers
+
+from gpufit.errors import MeasurementError, UnreadableInputError, UsageError
+from gpufit.sources.measure.loading import plan_load, position_limit, refusal, sliding_window
+from gpufit.sources.measure.protocol import Job
+
+pytestmark = pytest.mark.model
+
+
+def make_job(**changes: object) -> Job:
+    settings: dict[str, object] = {
+        "model_path": "nowhere",
+        "gguf_file": None,
+        "model_name": "m",
+        "model_source": "some/model",
+        "fingerprint": "0" * 64,
+        "revision": None,
+        "dtype": "auto",
+        "attention": None,
+        "device": "cpu",
+        "seed": 0,
+        "logits_kept": "last",
+        "trust_remote_code": False,
+        "stored": (),
+    }
+    return Job(**(settings | changes))
+
+
+@pytest.mark.parametrize(
+    ("config", "limit"),
+    [
+        (transformers.LlamaConfig(max_position_embeddings=4096), 4096),
+        (transformers.GPT2Config(n_positions=1024), 1024),
+        (transformers.BertConfig(), 512),
+        (transformers.Mamba2Config(), None),
+    ],
+)
+def test_position_limit(config: transformers.PreTrainedConfig, limit: int | None) -> None:
+    assert position_limit(config) == limit
+
+
+@pytest.mark.parametrize(
+    ("config", "window"),
+    [
+        (transformers.LlamaConfig(), None),
+        (transformers.MistralConfig(sliding_window=4096), 4096),
+        (transformers.MistralConfig(sliding_window=None), None),
+        (transformers.Qwen2Config(sliding_window=4096, use_sliding_window=False), None),
+        (transformers.Gemma3TextConfig(sliding_window=512, num_hidden_layers=6), 512),
+    ],
+)
+def test_sliding_window(config: transformers.PreTrainedConfig, window: int | None) -> None:
+    assert sliding_window(config) == window
+
+
+def save_config(folder: object, config: transformers.PreTrainedConfig, architecture: str) -> str:
+    config.architectures = [architecture]
+    config.save_pretrained(folder)
+    return str(folder)
+
+
+def test_decoders_generate_and_encoders_do_not(tmp_path: object) -> None:
+    llama = save_config(tmp_path / "llama", transformers.LlamaConfig(), "LlamaForCausalLM")
+    bert = save_config(tmp_path / "bert", transformers.BertConfig(), "BertForMaskedLM")
+    assert plan_load(make_job(model_path=llama)).generates
+    plan = plan_load(make_job(model_path=bert))
+    assert not plan.generates
+    assert plan.loader is transformers.BertForMaskedLM
+
+
+def test_kinds_that_are_not_measured_yet_are_refused_by_name(tmp_path: object) -> None:
+    t5 = save_config(tmp_path / "t5", transformers.T5Config(), "T5ForConditionalGeneration")
+    vit = save_config(tmp_path / "vit", transformers.ViTConfig(), "ViTModel")
+    with pytest.raises(UsageError, match="T5ForConditionalGeneration is an encoder-decoder"):
+        plan_load(make_job(model_path=t5))
+    with pytest.raises(UsageError, match="ViTModel takes pixel_values"):
+        plan_load(make_job(model_path=vit))
+
+
+def test_errors_of_the_library_become_one_line() -> None:
+    job = make_job()
+    assert isinstance(refusal(job, OSError("no such\nfile")), UnreadableInputError)
+    assert isinstance(refusal(job, ValueError("cannot\n\n  build")), MeasurementError)
+    asked = refusal(job, ValueError("Please pass the argument `trust_remote_code=True` to allow custom code"))
+    assert isinstance(asked, UsageError)
+    assert "--trust-remote-code" in str(asked)
+    for error in (OSError("a\nb"), ValueError("c\nd")):
+        assert "\n" not in str(refusal(job, error))
