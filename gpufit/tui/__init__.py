@@ -1,0 +1,4 @@
+"""The terminal interface: every catalog card against a profile, followed key by key.
+
+Only this package imports Textual.
+"""

@@ -1,0 +1,133 @@
+"""Everything about one card: what is needed, what binds, what would still fit, and where the figures come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group
+from rich.table import Column, Table
+from rich.text import Text
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import Parts
+from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.summary import precision_lines
+from gpufit.tui.renderables.cards import interval_text, need_interval_text
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, part_bytes
+from gpufit.tui.renderables.words import VERDICT_WORDS
+from gpufit.units import format_gib
+
+_TEXT = {column.key: column.text for column in COLUMNS}
+_LABEL_WIDTH = 17
+_PART_WIDTH = 14
+_SIZE_WIDTH = 11
+
+
+def facts(document: FitDocument, row: CardRow) -> Group:
+    """The answer for one card: verdict with its meaning, then a line a figure."""
+    verdict = Text.assemble(
+        (SYMBOLS[row.verdict], VERDICT_STYLES[row.verdict]), (f": {VERDICT_WORDS[row.verdict]}", PLAIN)
+    )
+    grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
+    for label, value in _fact_lines(document, row):
+        grid.add_row(Text(label), Text(value))
+    return Group(verdict, grid)
+
+
+def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]]:
+    yield "capacity", _TEXT["capacity_bytes"](document, row) or "not known"
+    yield "need", _TEXT["need_bytes"](document, row)
+    yield "  lower .. upper", need_interval_text(document, row)
+    if row.headroom_bytes is not None:
+        yield "headroom", _TEXT["headroom_bytes"](document, row)
+        yield "  lower .. upper", interval_text(document, row)
+    yield "binds", binding_text(row)
+    yield "max concurrency", _largest(_TEXT["max_concurrency"](document, row), row.max_concurrency)
+    yield "max context", _largest(max_context_text(row), row.max_context_tokens)
+    yield "cards", _cards(document, row)
+    yield "lots", lots_text(row)
+    for price in row.prices:
+        if price.total_price is not None:
+            total = _TEXT[f"total_price_{price.term_days}_days"](document, row)
+            yield f"{price.term_days} days", f"{total} {price.currency or ''}".rstrip()
+    yield "evidence", str(row.evidence)
+
+
+def _largest(text: str, value: int | None) -> str:
+    return "not known" if value is None else "none fits" if value == 0 else text
+
+
+def _cards(document: FitDocument, row: CardRow) -> str:
+    if row.cards_needed is None:
+        return "no number of whole copies serves this" if row.verdict is not Verdict.UNKNOWN else "not known"
+    return f"{_TEXT['cards_needed'](document, row)} ({row.arrangement})"
+
+
+def parts_table(document: FitDocument, row: CardRow) -> Text:
+    """The parts of every phase, and of the binding one on this card, which adds what belongs to the card.
+
+    The phases' own columns are the same for all cards; only the last two have the card's workspace and context.
+    """
+    phases = list(document.phases.values())
+    nothing = [None] * len(phases)
+    outside = ("context_bytes", "other_bytes")
+    lines = [
+        *(_sizes(name, row, [getattr(one.parts, name) for one in phases]) for name in Parts.NAMES),
+        _line("allocated", [one.allocated_bytes for one in phases], row.parts.total_bytes, STRONG),
+        *(_sizes(name, row, nothing) for name in outside),
+        _line("need", nothing, row.need_bytes, STRONG),
+    ]
+    heading = _Line("at the peak of", (*document.phases, f"{row.binding.phase}*", "in bytes*"), DIM)
+    evidence = _Line("evidence", (*(one.evidence for one in phases), row.evidence, ""), DIM)
+    text = _aligned([heading, *lines, evidence])
+    return text.append(f"* on {row.card}, with its own library workspace and driver context", DIM)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One line of the parts table."""
+
+    title: str
+    cells: tuple[str, ...]
+    style: str
+
+
+def _sizes(name: str, row: CardRow, of_phases: Sequence[int | None]) -> _Line:
+    """The line of a part: in every phase, and on this card; the part that binds stands out."""
+    return _line(PART_TITLES[name], of_phases, part_bytes(row, name), STRONG if name == row.binding.part else PLAIN)
+
+
+def _line(title: str, of_phases: Sequence[int | None], here: int, style: str) -> _Line:
+    sizes = ("" if size is None else format_gib(size) for size in of_phases)
+    return _Line(title, (*sizes, format_gib(here), f"{here:,}"), style)
+
+
+def _aligned(lines: Sequence[_Line]) -> Text:
+    """Titles to the left, figures to the right, each column as wide as its longest cell."""
+    widths = [max(len(line.cells[at]) for line in lines) + 1 for at in range(len(lines[0].cells))]
+    text = Text(no_wrap=True)
+    for line in lines:
+        text.append(line.title.ljust(_PART_WIDTH), DIM)
+        for cell, width in zip(line.cells, widths, strict=True):
+            text.append(cell.rjust(max(width, _SIZE_WIDTH)), line.style)
+        text.append("\n")
+    return text
+
+
+def notes(document: FitDocument) -> Group:
+    """Where the figures come from: notes, assumptions, precision and files, a paragraph each."""
+    return Group(
+        *_section("notes", document.notes or ("none",)),
+        *_section("assumptions", document.assumptions),
+        *_section("precision", precision_lines(document.precision)),
+        *_section("sources", (f"profile {document.profile}", f"lots and prices: offer book {document.offers}")),
+    )
+
+
+def _section(title: str, lines: Sequence[str]) -> tuple[Text, Table]:
+    grid = Table.grid(Column(width=2, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
+    for line in lines:
+        grid.add_row(Text("·"), Text(line))
+    return Text(title, TITLE), grid

@@ -1,0 +1,72 @@
+"""The lines above the cards: model, engine, device and scenario, what is listed, and what could not be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import Profile
+from gpufit.report.document import FitDocument
+from gpufit.report.summary import headline
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
+from gpufit.tui.state import Sort, ViewState
+from gpufit.units import format_tokens
+
+_WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
+_MOST_PROBLEMS = 3
+
+
+def header(profile: Profile, state: ViewState, document: FitDocument | None) -> Text:
+    """Three lines: who was measured where, the scenario with its answer, and what the list shows."""
+    first, second = _headline(profile, state, document)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    text.append(f"{first}\n", STRONG).append(f"{second}\n", PLAIN)
+    return text.append(_list_line(state, document), DIM)
+
+
+def _headline(profile: Profile, state: ViewState, document: FitDocument | None) -> tuple[str, str]:
+    if document is not None:
+        first, second = headline(document).split("\n")
+        return first, second
+    shape = state.shape
+    return (
+        f"{profile.model.name} · {profile.engine.name} {profile.engine.version} · profile of "
+        f"{profile.environment.device.name}",
+        f"context {format_tokens(shape.context_tokens)} x {shape.concurrency} at once: no answer",
+    )
+
+
+def _list_line(state: ViewState, document: FitDocument | None) -> str:
+    parts = []
+    if len(state.starts) > 1:
+        parts.append(f"profile {state.profile + 1} of {len(state.starts)}")
+    listed, total = len(state.cards), 0 if document is None else len(document.cards)
+    counted = f" ({listed} of {total})" if listed < total else ""
+    parts += [f"showing {state.filter}{counted}", f"{'in ' if state.sort is Sort.CATALOG else ''}{state.sort}"]
+    return " · ".join(parts)
+
+
+def problem_lines(problems: Sequence[str]) -> Text:
+    """What could not be read, a line each; past a few, how many more."""
+    shown = list(problems[:_MOST_PROBLEMS])
+    if len(problems) > _MOST_PROBLEMS:
+        shown.append(f"and {len(problems) - _MOST_PROBLEMS} more that cannot be read")
+    return Text("\n".join(f"! {line}" for line in shown), _WARNING)
+
+
+def no_answer(reason: str, several: bool) -> Text:
+    """In place of the cards, when the profile cannot answer for the scenario."""
+    other = "  ·  p: the next profile" if several else ""
+    return Text.assemble(
+        ("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the scenario that was measured{other}", DIM)
+    )
+
+
+def nothing_listed(state: ViewState) -> Text:
+    """In place of the cards, when the filter leaves none."""
+    return Text.assemble(
+        (f"no card to list: showing {state.filter}, and at this scenario that leaves none\n\n", _WARNING),
+        ("f: other cards", DIM),
+    )

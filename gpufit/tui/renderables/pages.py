@@ -1,0 +1,93 @@
+"""Whole pages of text: the help, and what to do when there is no profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Group
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from gpufit.report.cells import PART_TITLES, SYMBOLS
+from gpufit.tui.renderables.header import problem_lines
+from gpufit.tui.renderables.palette import (
+    CEILING_MARK,
+    CUT_MARK,
+    DIM,
+    GROUPS,
+    PLAIN,
+    STRONG,
+    TITLE,
+    UPPER_FILL,
+    UPPER_STYLE,
+    VERDICT_STYLES,
+    PartGroup,
+)
+from gpufit.tui.renderables.words import EVIDENCE_WORDS, FIGURE_WORDS, VERDICT_WORDS
+
+KEYS: Mapping[str, str] = {
+    "left, right": "halve, double the context (right stops at the model's own position limit)",
+    "-, + or =": "halve, double the sequences at once",
+    "up, down, k, j": "the card above, below",
+    "page up, page down": "a page of cards",
+    "home, end": "the first, the last card",
+    "s": "order: catalog, most headroom, most capacity",
+    "f": "list: all cards, only what fits, all but what does not fit",
+    "p": "the next profile, at the same scenario",
+    "r": "back to the scenario that was measured",
+    "d": "details over the whole screen, and back (up and down then scroll)",
+    "tab": "into the details (up and down scroll them) and back to the cards",
+    "?": "this help (escape closes it)",
+    "q, ctrl+c": "quit",
+}
+"""Every key and what it does."""
+
+_WIDTH = 20
+
+
+def help_page() -> Group:
+    """All keys, then what each word and sign on the screen means."""
+    bars = [(group.fill * 3, group.style, _group_words(group)) for group in GROUPS]
+    bars += [
+        (UPPER_FILL * 3, UPPER_STYLE, "from the need to its upper bound"),
+        (CEILING_MARK, STRONG, "the card's capacity: each bar has its own card's scale"),
+        (CUT_MARK, STRONG, "the need goes on beyond the edge of the bar"),
+    ]
+    evidence = "Evidence, strongest first; a total takes the weakest of its parts"
+    return Group(
+        *_section("Keys", [(key, STRONG, words) for key, words in KEYS.items()]),
+        *_section("Verdicts", [(SYMBOLS[one], VERDICT_STYLES[one], words) for one, words in VERDICT_WORDS.items()]),
+        *_section("Bars: the phase that needs most", bars),
+        *_section("Figures", [(word, STRONG, words) for word, words in FIGURE_WORDS.items()]),
+        *_section(evidence, [(str(one), STRONG, words) for one, words in EVIDENCE_WORDS.items()]),
+    )
+
+
+def _group_words(group: PartGroup) -> str:
+    """The parts of a group by name, where its title does not say it."""
+    names = ", ".join(PART_TITLES[part] for part in group.parts)
+    return group.title if len(group.parts) == 1 else f"{group.title}: {names}"
+
+
+def _section(title: str, entries: Sequence[tuple[str, str, str]]) -> tuple[Text, Padding]:
+    grid = Table.grid(Column(width=_WIDTH), Column(ratio=1, style=PLAIN), expand=True)
+    for word, style, words in entries:
+        grid.add_row(Text(word, style), Text(words))
+    return Text(title, TITLE), Padding(grid, (0, 0, 1, 2))
+
+
+def empty_page(folder: str, problems: Sequence[str]) -> Text:
+    """Why there is nothing to show, and how to make a profile."""
+    text = Text()
+    if problems:
+        text.append("No profile could be read\n\n", STRONG).append_text(problem_lines(problems)).append("\n\n")
+    else:
+        text.append("No profile yet\n\n", STRONG)
+        text.append(f"A profile is one measured run of your model. None was found in {folder}\n\n", PLAIN)
+    text.append("Make one where the model can run:\n\n", PLAIN)
+    text.append("    gpufit profile MODEL\n\n", STRONG)
+    text.append("MODEL is a local directory, a GGUF file or a hub id. Then:\n\n", PLAIN)
+    text.append("    gpufit tui", STRONG).append("              every profile in the folder, newest first\n", DIM)
+    text.append("    gpufit tui PROFILE...", STRONG).append("   the ones you name\n\n", DIM)
+    return text.append("q quits", DIM)

@@ -1,0 +1,36 @@
+"""The help: every key, and what each word and sign means."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Static
+
+from gpufit.tui.renderables.pages import help_page
+
+
+class HelpScreen(ModalScreen[None]):
+    """Over the cards until it is closed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,question_mark", "dismiss", "close", key_display="esc"),
+        Binding("q", "app.quit", "quit"),
+        Binding("ctrl+c", "app.quit", show=False, priority=True),
+        Binding("down,j", "scroll('down')", show=False),
+        Binding("up,k", "scroll('up')", show=False),
+    ]
+
+    def compose(self) -> ComposeResult:
+        """One scrolling page."""
+        with VerticalScroll(id="help") as page:
+            page.border_title = "gpufit: keys and words"
+            yield Static(help_page())
+        yield Footer(compact=True)
+
+    def action_scroll(self, direction: str) -> None:
+        """Scroll by a line whether or not the page has the focus."""
+        self.query_one("#help", VerticalScroll).scroll_relative(y=1 if direction == "down" else -1, animate=False)

@@ -1,0 +1,1 @@
+"""Thin widgets: they know their size and hand drawing to a renderable."""

@@ -1,0 +1,22 @@
+"""A block of text that is replaced on nearly every key."""
+
+from __future__ import annotations
+
+from rich.console import RenderableType
+from textual.widgets import Static
+
+
+class Block(Static):
+    """Asks for a new layout only when its size changes.
+
+    A layout takes a frame of its own, so a plain `Static.update` on every key shows the list first and the rest a frame
+    later.
+    """
+
+    def show(self, content: RenderableType) -> None:
+        """Replace the text."""
+        self.update(content, layout=False)
+        height = self.get_content_height(self.size, self.app.size, self.size.width)
+        width = self.get_content_width(self.size, self.app.size) if self.styles.is_auto_width else self.size.width
+        if (width, height) != self.size:
+            self.refresh(layout=True)

@@ -1,0 +1,168 @@
+"""Details, header and pages as text."""
+
+from __future__ import annotations
+
+import pytest
+from builders import make_profile
+from textual.binding import Binding
+from tui_builders import GB, make_document, make_loaded, make_row, plain
+
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Parts
+from gpufit.report.cells import PART_TITLES
+from gpufit.report.document import CardRow, FitDocument, Price
+from gpufit.report.summary import headline
+from gpufit.tui.renderables.details import facts, notes, parts_table
+from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
+from gpufit.tui.renderables.pages import KEYS, empty_page, help_page
+from gpufit.tui.screens.cards import CardsScreen
+from gpufit.tui.state import ViewState, initial_state, show, start_of
+
+DOCUMENT = make_document()
+
+
+def row_of(document: FitDocument, card: str) -> CardRow:
+    return next(row for row in document.cards if row.card == card)
+
+
+def make_state() -> ViewState:
+    loaded = make_loaded()
+    state = initial_state([start_of(loaded.profile, loaded.start)])
+    return show(state, [row.card for row in DOCUMENT.cards])
+
+
+class TestFacts:
+    def test_say_everything_about_a_card(self) -> None:
+        row = make_row(80 * GB, 90 * GB, 4 * GB, lots=1, lot_size=2, cards_needed=1, idle_cards=1)
+        text = plain(facts(DOCUMENT, row), 80)
+        for line in (
+            "✗ does not fit: even the lower bound",
+            "capacity         74.51 GiB",
+            "need             83.82 GiB",
+            "  lower .. upper 80.09 .. 87.54 GiB",
+            "headroom         -9.31 GiB",
+            "  lower .. upper -13.04 .. -5.59 GiB",
+            "binds            weights in prefill, short by 9.31 GiB",
+            "max concurrency  4",
+            "max context      4k",
+            "lots             1 x 2 (1 used)",
+            "evidence         scaled",
+        ):
+            assert line in text
+
+    def test_name_the_model_limit(self) -> None:
+        row = make_row(max_context_tokens=32_765, max_context_is_position_limit=True)
+        assert "max context      32765 (model limit)" in plain(facts(DOCUMENT, row))
+
+    def test_claim_nothing_for_an_unknown_capacity(self) -> None:
+        row = make_row(None, max_concurrency=None, max_context_tokens=None, cards_needed=None, lots=None)
+        text = plain(facts(DOCUMENT, row))
+        assert "capacity         not known" in text
+        assert "max concurrency  not known" in text
+        assert "headroom" not in text
+
+    def test_say_when_nothing_fits_at_all(self) -> None:
+        row = make_row(20 * GB, max_concurrency=0, max_context_tokens=0, cards_needed=None, lots=None)
+        text = plain(facts(DOCUMENT, row))
+        assert "max concurrency  none fits" in text
+        assert "no number of whole copies serves this" in text
+
+    def test_show_a_price_only_where_there_is_one(self) -> None:
+        priced = Price(term_days=3, currency="EUR", price_per_lot=900.0, total_price=900.0)
+        blank = [Price(term_days=days, currency="EUR", price_per_lot=None, total_price=None) for days in (7, 30)]
+        text = plain(facts(DOCUMENT, make_row(prices=(priced, *blank))))
+        assert "3 days           900.0 EUR" in text
+        assert "7 days" not in text
+
+
+class TestParts:
+    def test_every_part_of_every_phase_stands_there(self) -> None:
+        row = row_of(DOCUMENT, "l40s-48gb")
+        lines = plain(parts_table(DOCUMENT, row)).splitlines()
+        assert lines[0].split() == ["at", "the", "peak", "of", "load", "prefill", "decode", "prefill*", "in", "bytes*"]
+        for name in Parts.NAMES:
+            line = next(line for line in lines if line.startswith(PART_TITLES[name]))
+            assert line.endswith(f" {getattr(row.parts, name):,}")
+
+    def test_the_last_column_adds_up_to_the_need(self) -> None:
+        row = row_of(DOCUMENT, "l40s-48gb")
+        lines = plain(parts_table(DOCUMENT, row)).splitlines()
+        sizes = {line[:14].strip(): int(line.split()[-1].replace(",", "")) for line in lines[1:-2]}
+        parts = sum(sizes[PART_TITLES[name]] for name in Parts.NAMES)
+        assert parts == sizes["allocated"]
+        assert parts + sizes["driver context"] + sizes["other"] == sizes["need"] == row.need_bytes
+
+    def test_every_phase_has_its_evidence(self) -> None:
+        lines = plain(parts_table(DOCUMENT, DOCUMENT.cards[0])).splitlines()
+        assert lines[-2].split() == ["evidence", "measured", "measured", "measured", "scaled"]
+
+    def test_it_fits_eighty_columns_with_large_figures(self) -> None:
+        row = make_row(180 * GB, 170 * GB)
+        assert all(len(line) <= 76 for line in plain(parts_table(DOCUMENT, row)).splitlines())
+
+
+def test_notes_hold_every_assumption_and_note() -> None:
+    document = make_document(Shape(4096, 4, 4))
+    text = " ".join(plain(notes(document), 60).replace("·", " ").split())
+    assert document.notes
+    for said in (*document.assumptions, *document.notes):
+        assert " ".join(said.split()) in text
+    assert "profile profiles/tiny.json" in text
+    assert "resident bfloat16" in text
+
+
+class TestHeader:
+    def test_is_the_headline_and_what_is_listed(self) -> None:
+        text = header(make_profile(), make_state(), DOCUMENT).plain
+        assert text == f"{headline(DOCUMENT)}\nshowing all cards · in catalog order"
+
+    def test_without_an_answer_names_the_question(self) -> None:
+        text = header(make_profile(), make_state(), None).plain
+        assert "tiny-llama · transformers 5.24.0 · profile of AMD EPYC" in text
+        assert "context 512 x 4 at once: no answer" in text
+
+    def test_problems_are_a_line_each_and_counted_past_three(self) -> None:
+        assert problem_lines(["a", "b"]).plain == "! a\n! b"
+        assert problem_lines(list("abcde")).plain == "! a\n! b\n! c\n! and 2 more that cannot be read"
+
+    def test_no_answer_says_how_to_go_on(self) -> None:
+        assert "p: the next profile" in no_answer("why", several=True).plain
+        assert "p:" not in no_answer("why", several=False).plain
+        assert "f: other cards" in nothing_listed(make_state()).plain
+
+
+NAMES = {
+    "minus": "-",
+    "plus": "+",
+    "equals_sign": "=",
+    "question_mark": "?",
+    "pageup": "page up",
+    "pagedown": "page down",
+}
+"""Textual's names of keys, as the help writes them."""
+
+
+class TestPages:
+    def test_the_help_names_every_key(self) -> None:
+        named = {key for keys in KEYS for part in keys.split(" or ") for key in part.split(", ")}
+        bound = {
+            key for binding in CardsScreen.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")
+        }
+        assert {NAMES.get(key, key) for key in bound} - {"escape"} <= named
+
+    @pytest.mark.parametrize("width", [70, 94])
+    def test_the_help_explains_words_and_signs(self, width: int) -> None:
+        text = plain(help_page(), width)
+        for word in ("≈ too close", "does not fit", "headroom", "lots", "measured", "scaled", "░░░", "driver context"):
+            assert word in text
+        assert all(len(line) <= width for line in text.splitlines())
+
+    def test_the_empty_page_says_how_to_make_a_profile(self) -> None:
+        text = empty_page("profiles/", []).plain
+        assert "No profile yet" in text
+        assert "gpufit profile MODEL" in text
+
+    def test_the_empty_page_says_what_could_not_be_read(self) -> None:
+        text = empty_page("profiles/", ["x.json: not a profile"]).plain
+        assert "! x.json: not a profile" in text
+        assert "gpufit profile MODEL" in text

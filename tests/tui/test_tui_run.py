@@ -1,0 +1,89 @@
+"""The entry: what it reads, from where, and what it does with what cannot be read."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from builders import make_profile
+
+from gpufit.errors import UnreadableInputError
+from gpufit.profile.store import save_profile
+from gpufit.tui import run
+from gpufit.tui.loaded import LoadedProfile, read_profiles
+
+
+class ShownApp:
+    """Stands where the app would run, and keeps what it was given."""
+
+    shown: ShownApp | None = None
+
+    def __init__(
+        self, profiles: Sequence[LoadedProfile], catalog: object, book: object, problems: Sequence[str]
+    ) -> None:
+        self.profiles, self.problems = profiles, problems
+
+    def run(self) -> None:
+        ShownApp.shown = self
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> type[ShownApp]:
+    """No terminal: the app keeps what it would show. The working directory is empty."""
+    monkeypatch.setattr(run, "GpufitApp", ShownApp)
+    monkeypatch.chdir(tmp_path)
+    return ShownApp
+
+
+def names(profiles: Sequence[LoadedProfile]) -> list[str]:
+    return [Path(one.where).name for one in profiles]
+
+
+def test_without_paths_the_folder_is_read_newest_first(shown: type[ShownApp]) -> None:
+    for age, name in ((30, "old"), (10, "new"), (20, "middle")):
+        path = Path("profiles") / f"{name}.json"
+        save_profile(make_profile(), path)
+        os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
+    assert run.run_tui([]) == 0
+    assert shown.shown is not None
+    assert names(shown.shown.profiles) == ["new.json", "middle.json", "old.json"]
+
+
+def test_without_any_profile_it_still_runs(shown: type[ShownApp]) -> None:
+    assert run.run_tui([]) == 0
+    assert shown.shown is not None
+    assert not shown.shown.profiles
+
+
+def test_named_paths_keep_their_order(shown: type[ShownApp], tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        save_profile(make_profile(), tmp_path / f"{name}.json")
+    assert run.run_tui([tmp_path / "b.json", tmp_path / "a.json"]) == 0
+    assert shown.shown is not None
+    assert names(shown.shown.profiles) == ["b.json", "a.json"]
+
+
+def test_a_catalog_that_cannot_be_read_is_the_callers(shown: type[ShownApp], tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInputError):
+        run.run_tui([], tmp_path / "missing")
+
+
+def test_what_cannot_be_shown_is_a_line_and_the_rest_is_read(tmp_path: Path) -> None:
+    broken, unmeasured, good = tmp_path / "broken.json", tmp_path / "unmeasured.json", tmp_path / "good.json"
+    broken.write_text('{"schema_version": 1, "gp')
+    save_profile(make_profile(cells=(), memory_model=None), unmeasured)
+    save_profile(make_profile(), good)
+    profiles, problems = read_profiles([broken, tmp_path / "missing.json", tmp_path, unmeasured, good])
+    assert names(profiles) == ["good.json"]
+    assert len(problems) == 4
+    assert all(str(tmp_path) in problem and "\n" not in problem for problem in problems)
+    assert "no measured cell" in problems[3]
+
+
+def test_only_the_tui_imports_textual() -> None:
+    code = "import sys, gpufit.flows, gpufit.report.document, gpufit.catalog.store; sys.exit('textual' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
