@@ -28,11 +28,17 @@ async def first_frame():
         await pilot.pause()
         shown = time.perf_counter() - begin
         keys = []
-        for key in ("right", "left", "plus", "minus", "right", "left"):
+        drawn, display = [], app._display
+        def note_and_display(screen, renderable):
+            display(screen, renderable)
+            drawn.append(time.perf_counter())
+        app._display = note_and_display
+        for key in ("left", "left", "plus", "right", "plus", "left", "plus", "right", "minus", "left"):
+            drawn.clear()
             pressed = time.perf_counter()
             await pilot.press(key)
             await pilot.pause()
-            keys.append(time.perf_counter() - pressed)
+            keys.append(drawn[0] - pressed)
         return shown, sorted(keys)[len(keys) // 2]
 shown, key = asyncio.run(first_frame())
 print(shown, key)

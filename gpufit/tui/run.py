@@ -13,12 +13,17 @@ from gpufit.tui.loaded import read_profiles
 
 
 def run_tui(paths: Sequence[Path], catalog_dir: Path | None = None) -> int:
-    """Show profiles (those of the profiles folder when none is named, newest first) until the user quits.
+    """Show profiles until the user quits; the exit status is 0. Raises what `build_app` raises."""
+    build_app(paths, catalog_dir).run()
+    return 0
 
-    Returns exit code 0. Raises UnreadableInputError for a catalog that cannot be read; a profile that cannot be
-    read is a line on the screen instead.
+
+def build_app(paths: Sequence[Path], catalog_dir: Path | None = None) -> GpufitApp:
+    """The app over profiles (those of the profiles folder when none is named, newest first), not yet running.
+
+    Raises UnreadableInputError for a catalog that cannot be read; a profile that cannot be read is a line on the
+    screen instead.
     """
     catalog = load_catalog(catalog_dir)
     profiles, problems = read_profiles(paths or find_profiles(profiles_dir()))
-    GpufitApp(profiles, catalog, catalog.offer_book(), problems).run()
-    return 0
+    return GpufitApp(profiles, catalog, catalog.offer_book(), problems)

@@ -245,6 +245,10 @@ def test_a_reader_that_stops_early_is_no_error(profile: Path, tmp_path: Path) ->
     assert done.stderr == ""
 
 
+def test_the_terminal_interface_needs_a_terminal(gpufit: Run, profile: Path) -> None:
+    refused(gpufit("tui", profile), 2, "needs a terminal", "gpufit fit")
+
+
 def test_a_traceback_is_shown_only_when_asked_for(gpufit: Run, tmp_path: Path) -> None:
     done = gpufit("fit", tmp_path / "none.json", "--debug")
     assert done.code == 3

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 
 from gpufit.cli.arguments import add_catalog
+from gpufit.errors import UsageError
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +19,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the interface until it is closed."""
+    """Run the interface until it is closed. Raises UsageError where there is no terminal to run it on."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("the terminal interface needs a terminal; `gpufit fit PROFILE` prints the same figures")
     from gpufit.tui.run import run_tui
 
     return run_tui(arguments.profiles, arguments.catalog)
