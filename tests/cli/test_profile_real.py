@@ -61,7 +61,7 @@ def test_the_four_precisions_of_the_demo_model(smollm2: tuple[Profile, str]) -> 
     assert [share.dtype for share in precision.resident] == ["bfloat16"]
     assert {one.family: one.dtypes[0] for one in precision.compute}["matmul"] == "bfloat16"
     assert [share.dtype for share in precision.kv] == ["bfloat16"]
-    assert precision.findings == ("stored Q4_1, resident bfloat16: gguf blocks dequantised at load",)
+    assert precision.findings == ("stored Q4_1, resident bfloat16: blocks dequantised at load",)
 
 
 def test_the_demo_models_bytes_add_up_and_are_those_of_its_shapes(smollm2: tuple[Profile, str]) -> None:

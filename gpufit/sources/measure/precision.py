@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gpufit.profile.record import ComputeDtype, DtypeShare, Precision, Quantization
 from gpufit.sources.measure.run import RunPlan, cache_of
 from gpufit.sources.measure.storages import Storage, dtype_name, storages_within, tensors_within
+from gpufit.sources.model_files.gguf import is_block_type
 from gpufit.sources.model_files.record import dtype_shares
 
 _MATMULS = {
@@ -147,7 +148,7 @@ def findings(
     """What differs between the columns, in words."""
     said = []
     if stored and resident and _SAME.get(stored[0].dtype, stored[0].dtype) != resident[0].dtype:
-        why = f"{quantization.method} blocks dequantised at load" if quantization else "converted at load"
+        why = "blocks dequantised at load" if is_block_type(stored[0].dtype) or quantization else "converted at load"
         said.append(f"stored {stored[0].dtype}, resident {resident[0].dtype}: {why}")
     matmul = next((one.dtypes[0] for one in compute if one.family == "matmul"), None)
     if resident and matmul and matmul != resident[0].dtype:

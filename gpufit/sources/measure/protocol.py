@@ -101,10 +101,7 @@ class Refused(Record, frozen=True, kw_only=True, tag_field="message", tag="refus
 
 
 class Finished(Record, frozen=True, kw_only=True, tag_field="message", tag="finished"):
-    """The worker has nothing more to say."""
-
-    memory_full: bool = False
-    """True when it stopped after an out-of-memory: what is left deserves a fresh process."""
+    """The worker has nothing more to say. Cells may be left: after an error they deserve a fresh process."""
 
 
 Message = Progress | Planned | Loaded | CellStarted | CellEnded | Refused | Finished

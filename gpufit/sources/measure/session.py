@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 import torch
 
+from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Given, Label, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
@@ -23,7 +25,7 @@ from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
 from gpufit.sources.measure.storages import ResidentModel, resident_model
-from gpufit.units import GIB, KIB, MIB
+from gpufit.units import GIB, KIB, MIB, format_gib
 
 _ASKED = re.compile(r"[Tt]ried to allocate ([\d.]+) (GiB|MiB|KiB|bytes)")
 _UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB, "bytes": 1}
@@ -89,6 +91,11 @@ class Session:
         """The memory that an out-of-memory ran into."""
         return self.loaded.environment.device.total_bytes
 
+    @property
+    def on_a_card(self) -> bool:
+        """Whether the device is a card, whose context an error can spoil."""
+        return str(self._plan.device.type) != "cpu"
+
     def run(self, shape: Shape) -> Measured:
         """Measure one cell; the errors of the model come through."""
         gc.collect()
@@ -133,7 +140,7 @@ def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
     try:
         recorder.begin_phase()
         start = recorder.mark()
-        model = loading.load(planned.job, planned.load_plan, device.torch_device)
+        model = _load_within_memory(planned)
         device.synchronize()
         end = recorder.mark()
         readings = recorder.end_phase()
@@ -145,6 +152,25 @@ def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
     given, labels = split_known(resident, recording, window.end)
     (peak,) = replay(given, recording.events, labels, [window])
     return model, phase_peak(Phase.LOAD, *account(recording, peak, readings)), resident
+
+
+def _load_within_memory(planned: PlannedRun) -> Any:
+    """The loaded model. Raises MeasurementError, in one line, when the device has not the memory for it."""
+    device = planned.device.torch_device
+    if device.type == "cpu":
+        # In one thread: torch's profiler sees the allocations of the thread that started it, and of no other.
+        os.environ.setdefault("HF_DEACTIVATE_ASYNC_LOAD", "1")
+    try:
+        return loading.load(planned.job, planned.load_plan, device)
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        asked = asked_bytes(str(error))
+        what = f" (it asked for {format_gib(asked)} more)" if asked else ""
+        raise MeasurementError(
+            f"{planned.job.model_source} does not fit on {device}: memory ran out while it was loaded{what}; "
+            "measure it on a larger device, or in a smaller --dtype"
+        ) from error
 
 
 def split_known(

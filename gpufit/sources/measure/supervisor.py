@@ -30,7 +30,7 @@ from gpufit.sources.measure.protocol import (
     Progress,
     Refused,
 )
-from gpufit.sources.measure.sweep import remaining, skipped_by_limit
+from gpufit.sources.measure.sweep import remaining, skipped_by_failures, skipped_by_limit
 
 _WORKER = "gpufit.sources.measure.worker"
 _ERRORS: dict[int, type[GpufitError]] = {2: UsageError, 3: UnreadableInputError}
@@ -48,6 +48,7 @@ class Sweep:
     on_progress: Callable[[str], None]
     done: list[Cell] = field(default_factory=list)
     """Cells with an outcome, from earlier runs too."""
+    _ended_here: list[Cell] = field(default_factory=list)
 
     def run(self) -> None:
         """Measure every cell that has no outcome yet.
@@ -93,15 +94,16 @@ class Sweep:
             return bool(self._open_cells(cells))
 
     def _open_cells(self, wanted: tuple[CellKey, ...]) -> tuple[CellKey, ...]:
-        """The cells still to run; those that a limit answers get their outcome here."""
+        """The cells still to run; those that a limit or a row of failures answers get their outcome here."""
         for key in remaining(wanted, self.done):
-            skipped = skipped_by_limit(key, self.done)
+            skipped = skipped_by_limit(key, self.done) or skipped_by_failures(key, self._ended_here)
             if skipped is not None:
                 self._keep(skipped)
         return remaining(wanted, self.done)
 
     def _keep(self, cell: Cell) -> None:
         self.done.append(cell)
+        self._ended_here.append(cell)
         self.on_cell(cell)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpufit.profile.record import Cell, OutOfMemory, Skipped, Workload
+from gpufit.profile.record import Cell, Failed, OutOfMemory, Skipped, Workload
 from gpufit.sources.measure.protocol import CellKey
+
+MOST_FAILURES = 3
+"""Cells in a row that may fail before the rest is not tried."""
 
 
 def grid(workload: Workload) -> tuple[CellKey, ...]:
@@ -34,6 +37,14 @@ def skipped_by_limit(key: CellKey, done: Iterable[Cell]) -> Cell | None:
         ):
             why = f"context {cell.context_tokens} x {cell.concurrency} already ran out of memory"
             return ended(key, Skipped(why=why))
+    return None
+
+
+def skipped_by_failures(key: CellKey, done: Sequence[Cell]) -> Cell | None:
+    """The outcome of a cell after too many failures in a row, which more of the same would not mend."""
+    last = done[-MOST_FAILURES:]
+    if len(last) == MOST_FAILURES and all(isinstance(cell.outcome, Failed) for cell in last):
+        return ended(key, Skipped(why=f"the {MOST_FAILURES} cells before it failed"))
     return None
 
 

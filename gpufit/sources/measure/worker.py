@@ -7,15 +7,13 @@ import sys
 import threading
 from typing import Any, BinaryIO
 
-# Loading in one thread is what lets torch's profiler see the allocations of a load on a CPU: it watches the thread
-# that started it. Kineto's own chatter would drown what a failing library says on standard error.
-os.environ.setdefault("HF_DEACTIVATE_ASYNC_LOAD", "1")
+# Kineto's own chatter would drown what a failing library says on standard error.
 os.environ.setdefault("KINETO_LOG_LEVEL", "5")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import msgspec  # noqa: I001 (the environment has to be set before anything else is imported)
 
-from gpufit.errors import GpufitError, UnreadableInputError, UsageError
+from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Outcome
 from gpufit.sources.measure.protocol import (
@@ -41,8 +39,9 @@ _MODEL_ERRORS = (
     AssertionError,
     ImportError,
     ArithmeticError,
+    MeasurementError,
 )
-"""What a model's own code can end in; anything else is a fault of ours and ends the worker with a traceback."""
+"""What a model's own code, or a recording of it, can end in; anything else is a fault of ours and ends the worker."""
 
 
 class Channel:
@@ -89,9 +88,8 @@ def work(job: Job, channel: Channel) -> None:
         channel.send(CellStarted(key=key))
         outcome = _outcome(opened, key)
         channel.send(CellEnded(cell=_cell(key, outcome)))
-        if isinstance(outcome, OutOfMemory):
-            channel.send(Finished(memory_full=True))
-            return
+        if isinstance(outcome, OutOfMemory) or (isinstance(outcome, Failed) and opened.on_a_card):
+            break  # what is left of memory, or of a card's context after an error, is not what a fresh process has
     channel.send(Finished())
 
 

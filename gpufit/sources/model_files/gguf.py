@@ -59,6 +59,11 @@ _VERSIONS = (2, 3)
 _DEFAULT_ALIGNMENT = 32
 
 
+def is_block_type(dtype: str) -> bool:
+    """Whether a stored dtype packs several elements into a block with its own scale, as `Q4_1` does."""
+    return any(name == dtype and block > 1 for name, block, _ in GGML_TYPES.values())
+
+
 class _Cursor:
     """Reads little-endian values from a mapped file."""
 
