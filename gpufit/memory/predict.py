@@ -138,6 +138,17 @@ def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:
     return math.ceil(ERROR_SAFETY_FACTOR * miss * reach * (1 + math.log2(distance)))
 
 
+def least_growth_bytes(growth: int, margin: int, distance: float) -> int:
+    """The lower bound of what grows: as far below the point as the upper bound is above.
+
+    Beyond what was measured it is below by the same ratio instead; the margin grows faster than the point there, and
+    taken off it a question far enough away would seem to need nothing at all.
+    """
+    if distance > 1:
+        return growth * growth // max(growth + margin, 1)
+    return max(growth - margin, 0)
+
+
 def _measured_phases(profile: Profile, shape: Shape) -> tuple[PhasePeak, ...] | None:
     key = (shape.context_tokens, shape.new_tokens, shape.concurrency)
     for cell in profile.measured_cells:
@@ -159,11 +170,12 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
     parts = predict_parts(one.parts, one.phase, shape, profile.model.sliding_window)
     distance = distance_outside(model, shape)
-    margin = margin_bytes(one, growth_of(parts), distance)
+    growth = growth_of(parts)
+    margin = margin_bytes(one, growth, distance)
     return PhasePrediction(
         phase=one.phase,
         parts=parts,
-        lower_bytes=max(parts.total_bytes - margin, parts.weights_bytes + parts.buffers_bytes),
+        lower_bytes=parts.total_bytes - growth + least_growth_bytes(growth, margin, distance),
         upper_bytes=parts.total_bytes + margin,
         evidence=weakest([profile.evidence, Evidence.SCALED]) if distance > 1 else profile.evidence,
     )

@@ -69,6 +69,14 @@ def _column(key: str, title: str, value: Callable[[FitDocument, CardRow], Value]
     return Column(key, title, value, lambda document, row: _plain(value(document, row)), on_screen)
 
 
+_CONTROL = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\n"}
+
+
+def printable(text: str) -> str:
+    """Text with its control characters made visible: a name in somebody's file must not steer a terminal."""
+    return text.translate(_CONTROL)
+
+
 def binding_text(row: CardRow) -> str:
     """What binds, in words: part, phase, and by how much it is short."""
     text = f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
@@ -98,7 +106,7 @@ def _price_columns() -> list[Column]:
         columns.append(
             _column(
                 f"total_price_{days}_days",
-                f"{days} days",
+                f"price, {days} days",
                 lambda document, row, index=index: row.prices[index].total_price,  # type: ignore[misc]
                 on_screen=False,
             )

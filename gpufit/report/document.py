@@ -145,7 +145,7 @@ def build_fit_document(
     rows = tuple(_card_row(verdict, book.offer(verdict.card.id)) for verdict in verdicts)
     return FitDocument(
         evidence=weakest(row.evidence for row in rows),
-        profile=where,
+        profile=where.encode(errors="replace").decode(),  # a file's name need not be text
         measured_on=profile.environment.device.name,
         model=profile.model,
         engine=profile.engine,
@@ -218,15 +218,19 @@ def _prices(offer: Offer, lots: int | None) -> tuple[Price, ...]:
     return tuple(found)
 
 
+def _cells(count: int) -> str:
+    return "1 cell" if count == 1 else f"{count} cells"
+
+
 def _notes(profile: Profile, shape: Shape) -> list[str]:
     notes = list(profile.notes) + list(profile.environment.flags)
     if not profile.complete:
-        notes.append(f"the profile is unfinished: {len(profile.measured_cells)} cells measured so far")
+        notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
     if limits:
         smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)
         notes.append(
-            f"{len(limits)} cells ran out of memory on {profile.environment.device.name}, the smallest at context "
+            f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}, the smallest at context "
             f"{smallest.context_tokens} x {smallest.concurrency}"
         )
     model = profile.memory_model

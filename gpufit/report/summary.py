@@ -32,6 +32,9 @@ def precision_lines(precision: Precision) -> list[str]:
         f"compute   {compute or 'not observed'}",
         f"KV cache  {_shares(precision.kv) if precision.kv else 'none'}",
     ]
+    if precision.quantization is not None:
+        parameters = "".join(f", {name} {value}" for name, value in precision.quantization.parameters.items())
+        lines.append(f"quantised {precision.quantization.method}{parameters}")
     return lines + [f"finding: {finding}" for finding in precision.findings]
 
 

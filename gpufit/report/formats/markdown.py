@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from gpufit.report.cells import SCREEN_COLUMNS
+from gpufit.report.cells import SCREEN_COLUMNS, printable
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline, precision_lines
 
@@ -16,7 +16,8 @@ def render_fit(document: FitDocument) -> bytes:
     rows = [[_cell(column.text(document, row)) for column in SCREEN_COLUMNS] for row in document.cards]
     table = tabulate(rows, headers=[column.title for column in SCREEN_COLUMNS], tablefmt="pipe", disable_numparse=True)
     remarks = [*precision_lines(document.precision), *document.assumptions, *document.notes]
-    return "\n\n".join([headline(document), table, "\n".join(f"- {line}" for line in remarks)]).encode() + b"\n"
+    blocks = [headline(document), table, "\n".join(f"- {line}" for line in remarks)]
+    return printable("\n\n".join(blocks) + "\n").encode()
 
 
 def _cell(text: str) -> str:

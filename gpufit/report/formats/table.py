@@ -7,7 +7,7 @@ import textwrap
 from tabulate import tabulate
 
 from gpufit.profile.record import Parts, Phase
-from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS
+from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS, printable
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline, precision_lines
 from gpufit.units import format_gib
@@ -21,7 +21,7 @@ def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
     blocks = [headline(document), _cards(document), _phases(document), "\n".join(precision_lines(document.precision))]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
-    return ("\n\n".join(blocks) + "\n").encode()
+    return printable("\n\n".join(blocks) + "\n").encode()
 
 
 def _cards(document: FitDocument) -> str:

@@ -54,7 +54,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
 def _header(column: Column) -> str:
     if column.key.endswith("_bytes"):
         return f"{column.title} (GiB)"
-    if column.key.endswith("_tokens"):
+    if column.key.endswith("_tokens") and not column.title.endswith("tokens"):
         return f"{column.title} (tokens)"
     return column.title
 

@@ -1,0 +1,217 @@
+"""One document that holds every hard value a format can meet."""
+
+from __future__ import annotations
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import (
+    ComputeDtype,
+    DtypeShare,
+    Engine,
+    Evidence,
+    ModelInfo,
+    Parts,
+    Phase,
+    Precision,
+    Quantization,
+)
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Price, Scenario
+
+GIB = 2**30
+
+PREFILL = Parts(
+    weights_bytes=16 * GIB,
+    buffers_bytes=256,
+    kv_cache_bytes=2 * GIB,
+    inputs_bytes=2**20,
+    outputs_bytes=1,
+    activations_bytes=GIB // 2,
+    temporaries_bytes=123_456_789,
+)
+"""18.5 GiB, 1 MiB, 257 and 123,456,789 bytes: 19,988,647,030 in all."""
+PREFILL_BYTES = 18 * GIB + GIB // 2 + 2**20 + 257 + 123_456_789
+
+HUGE = 2**60
+"""An exbibyte: 1,073,741,824 GiB."""
+
+
+def prices(*totals: float | None, currency: str | None = "EUR") -> tuple[Price, ...]:
+    return tuple(
+        Price(term_days=days, currency=currency, price_per_lot=total, total_price=None if total is None else 2 * total)
+        for days, total in zip((3, 7, 30), totals, strict=True)
+    )
+
+
+FITS = CardRow(
+    card="x1-80gb",
+    name="Größte Card ✓ 测试",
+    verdict=Verdict.FITS,
+    capacity_bytes=80 * GIB,
+    need_bytes=20 * GIB,
+    need_lower_bytes=19 * GIB,
+    need_upper_bytes=22 * GIB,
+    headroom_bytes=60 * GIB,
+    headroom_lower_bytes=58 * GIB,
+    headroom_upper_bytes=61 * GIB,
+    binding=BindingFigures(phase=Phase.PREFILL, part="weights_bytes", part_bytes=16 * GIB, short_bytes=0),
+    parts=PREFILL,
+    context_bytes=500 * 2**20,
+    other_bytes=0,
+    max_concurrency=12,
+    max_context_tokens=131_072,
+    max_context_is_position_limit=True,
+    arrangement="single",
+    cards_needed=1,
+    lot_size=2,
+    lots=1,
+    idle_cards=1,
+    prices=prices(100.5, None, 1_234_567.25),
+    evidence=Evidence.SCALED,
+)
+
+DOES_NOT_FIT = CardRow(
+    card="x0|1b",
+    name="@SUM(A1)",
+    verdict=Verdict.DOES_NOT_FIT,
+    capacity_bytes=0,
+    need_bytes=HUGE,
+    need_lower_bytes=HUGE,
+    need_upper_bytes=HUGE,
+    headroom_bytes=-HUGE,
+    headroom_lower_bytes=-HUGE,
+    headroom_upper_bytes=-HUGE,
+    binding=BindingFigures(phase=Phase.DECODE, part="kv_cache_bytes", part_bytes=HUGE, short_bytes=HUGE),
+    parts=Parts(kv_cache_bytes=HUGE),
+    context_bytes=0,
+    other_bytes=0,
+    max_concurrency=0,
+    max_context_tokens=0,
+    max_context_is_position_limit=False,
+    arrangement=None,
+    cards_needed=None,
+    lot_size=1,
+    lots=None,
+    idle_cards=None,
+    prices=prices(None, None, None, currency=None),
+    evidence=Evidence.ASSUMED,
+)
+
+UNKNOWN = CardRow(
+    card="+x2",
+    name='-2+3 "quoted", with a comma',
+    verdict=Verdict.UNKNOWN,
+    capacity_bytes=None,
+    need_bytes=1,
+    need_lower_bytes=0,
+    need_upper_bytes=107_374_181,
+    headroom_bytes=None,
+    headroom_lower_bytes=None,
+    headroom_upper_bytes=None,
+    binding=BindingFigures(phase=Phase.LOAD, part="context_bytes", part_bytes=1, short_bytes=0),
+    parts=Parts(),
+    context_bytes=1,
+    other_bytes=0,
+    max_concurrency=None,
+    max_context_tokens=None,
+    max_context_is_position_limit=False,
+    arrangement=None,
+    cards_needed=None,
+    lot_size=1,
+    lots=None,
+    idle_cards=None,
+    prices=prices(None, None, None),
+    evidence=Evidence.MEASURED,
+)
+
+TOO_CLOSE = CardRow(
+    card="x3-24gb",
+    name="-x3",
+    verdict=Verdict.TOO_CLOSE,
+    capacity_bytes=20 * GIB,
+    need_bytes=21 * GIB,
+    need_lower_bytes=19 * GIB,
+    need_upper_bytes=23 * GIB,
+    headroom_bytes=-GIB,
+    headroom_lower_bytes=-3 * GIB,
+    headroom_upper_bytes=GIB,
+    binding=BindingFigures(phase=Phase.PREFILL, part="temporaries_bytes", part_bytes=17 * GIB, short_bytes=GIB),
+    parts=PREFILL,
+    context_bytes=500 * 2**20,
+    other_bytes=3,
+    max_concurrency=3,
+    max_context_tokens=1000,
+    max_context_is_position_limit=False,
+    arrangement="replicas",
+    cards_needed=3,
+    lot_size=2,
+    lots=2,
+    idle_cards=1,
+    prices=prices(0.01, 2.0, 3.0),
+    evidence=Evidence.SCALED,
+)
+
+
+def figures(parts: Parts, evidence: Evidence) -> PhaseFigures:
+    size = sum(getattr(parts, name) for name in Parts.NAMES)
+    return PhaseFigures(
+        parts=parts,
+        allocated_bytes=size,
+        allocated_lower_bytes=max(size - 1000, 0),
+        allocated_upper_bytes=size + 1000,
+        need_bytes=size + GIB,
+        need_upper_bytes=size + 2 * GIB,
+        evidence=evidence,
+    )
+
+
+def hard_document() -> FitDocument:
+    return FitDocument(
+        gpufit_version="0.1.0",
+        evidence=Evidence.ASSUMED,
+        profile="profiles/=1+1|ü.json",
+        measured_on="Card | \x1b[31mred\x1b[0m",
+        model=ModelInfo(
+            name='=HYPERLINK("http://x","größer|模型")',
+            source="models/=x",
+            fingerprint="0" * 64,
+            architecture="LlamaForCausalLM",
+            model_type="llama",
+            parameters=8_030_261_248,
+            generates=True,
+        ),
+        engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
+        precision=Precision(
+            stored=(DtypeShare(dtype="Q4_1", size_bytes=5 * GIB, tensors=200),),
+            resident=(
+                DtypeShare(dtype="bfloat16", size_bytes=16 * GIB, tensors=200),
+                DtypeShare(dtype="float32", size_bytes=0, tensors=0),
+            ),
+            compute=(),
+            kv=(),
+            quantization=Quantization(method="gguf", parameters={"=k": "@v"}),
+            findings=("stored Q4_1 | resident bfloat16",),
+        ),
+        scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
+        phases={
+            "load": figures(Parts(weights_bytes=16 * GIB), Evidence.MEASURED),
+            "prefill": figures(PREFILL, Evidence.SCALED),
+            "decode": figures(Parts(kv_cache_bytes=HUGE), Evidence.ASSUMED),
+        },
+        cards=(FITS, DOES_NOT_FIT, UNKNOWN, TOO_CLOSE),
+        offers="=book",
+        assumptions=(
+            "upper bound: 2% of allocated for fragmentation; " + "a long sentence that has to be wrapped " * 4,
+        ),
+        notes=("größer ✓ | as a pipe", "=1+1"),
+    )
+
+
+def plain_precision() -> Precision:
+    return Precision(
+        stored=(DtypeShare(dtype="BF16", size_bytes=GIB, tensors=1),),
+        resident=(DtypeShare(dtype="bfloat16", size_bytes=GIB, tensors=1),),
+        compute=(
+            ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=7),
+            ComputeDtype(family="norm", dtypes=("float32", "bfloat16"), calls=2),
+        ),
+        kv=(DtypeShare(dtype="float8_e4m3fn", size_bytes=2**20, tensors=2),),
+    )

@@ -1,0 +1,345 @@
+"""What each format promises, checked on the hard document and on documents of real verdicts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from typing import Any
+
+import msgspec
+import openpyxl
+import pytest
+from builders import make_profile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_builders import FITS, GIB, HUGE, PREFILL_BYTES, UNKNOWN, hard_document
+
+from gpufit import flows
+from gpufit.catalog.store import load_folders
+from gpufit.datadir import shipped_catalog_dir
+from gpufit.memory.terms import Shape
+from gpufit.report.cells import SCREEN_COLUMNS
+from gpufit.report.document import FitDocument
+from gpufit.report.formats.csv import guard
+from gpufit.report.registry import load_format
+
+CATALOG = load_folders([shipped_catalog_dir()])
+
+PART_KEYS = {
+    "weights_bytes",
+    "buffers_bytes",
+    "kv_cache_bytes",
+    "inputs_bytes",
+    "outputs_bytes",
+    "activations_bytes",
+    "temporaries_bytes",
+    "rounding_bytes",
+    "unexplained_bytes",
+}
+
+
+def real_document() -> FitDocument:
+    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, CATALOG.offer_book())
+
+
+def as_json(document: FitDocument) -> dict[str, Any]:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    found: dict[str, Any] = json.loads(load_format("json").render_fit(document), parse_constant=refuse)
+    return found
+
+
+def as_csv(document: FitDocument) -> list[dict[str, str]]:
+    text = load_format("csv").render_fit(document).decode("utf-8")
+    return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def as_workbook(document: FitDocument, values: bool = False) -> Any:
+    return openpyxl.load_workbook(io.BytesIO(load_format("xlsx").render_fit(document)), data_only=values)
+
+
+def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
+    """The JSON value that a CSV column stands for, by the column's name alone."""
+    prices = {f"total_price_{price['term_days']}_days": price["total_price"] for price in row["prices"]}
+    elsewhere = {
+        "model": document["model"]["name"],
+        "engine": document["engine"]["name"],
+        "lot_size_cards": row["lot_size"],
+        "currency": row["prices"][0]["currency"],
+    }
+    for place in (elsewhere, prices, document["scenario"], row["parts"], row):
+        if key in place:
+            return place[key]
+    raise AssertionError(f"no such value in the JSON: {key}")
+
+
+@pytest.mark.parametrize("document", [hard_document(), real_document()], ids=["hard", "real"])
+def test_json_has_the_keys_of_the_contract_with_whole_bytes(document: FitDocument) -> None:
+    found = as_json(document)
+    assert {"schema_version", "evidence", "model", "precision", "scenario", "phases", "cards"} <= set(found)
+    assert found["schema_version"] == 1
+    assert {"stored", "resident", "compute", "kv"} <= set(found["precision"])
+    assert {"context_tokens", "new_tokens", "concurrency"} <= set(found["scenario"])
+    assert {"prefill", "decode"} <= set(found["phases"])
+    for phase in found["phases"].values():
+        assert set(phase["parts"]) == PART_KEYS
+        assert phase["allocated_bytes"] == sum(phase["parts"].values())
+        assert phase["need_bytes"] <= phase["need_upper_bytes"]
+    assert found["cards"]
+    for row in found["cards"]:
+        assert {
+            "card",
+            "capacity_bytes",
+            "verdict",
+            "binding",
+            "headroom_bytes",
+            "headroom_lower_bytes",
+            "max_concurrency",
+            "max_context_tokens",
+            "cards_needed",
+            "lot_size",
+            "lots",
+            "arrangement",
+            "prices",
+        } <= set(row)
+        assert row["verdict"] in ("fits", "too_close", "does_not_fit", "unknown")
+        assert [price["term_days"] for price in row["prices"]] == [3, 7, 30]
+
+
+def sizes_in(value: Any, key: str = "") -> list[tuple[str, Any]]:
+    if isinstance(value, dict):
+        return [found for name, one in value.items() for found in sizes_in(one, name)]
+    if isinstance(value, list):
+        return [found for one in value for found in sizes_in(one, key)]
+    return [(key, value)] if key.endswith("_bytes") else []
+
+
+def test_every_size_in_json_is_a_whole_number_or_null() -> None:
+    for document in (hard_document(), real_document()):
+        for key, size in sizes_in(as_json(document)):
+            assert size is None or type(size) is int, key
+
+
+def test_json_keeps_a_huge_number_exactly_and_what_is_not_known_as_null() -> None:
+    cards = as_json(hard_document())["cards"]
+    assert cards[1]["need_bytes"] == 1_152_921_504_606_846_976
+    assert cards[1]["capacity_bytes"] == 0
+    assert cards[2]["capacity_bytes"] is None
+    assert cards[2]["max_concurrency"] is None
+    assert cards[0]["prices"][1] == {
+        "term_days": 7,
+        "currency": "EUR",
+        "price_per_lot": None,
+        "total_price": None,
+    }
+
+
+def test_json_keeps_unicode_readable_and_ends_in_a_newline() -> None:
+    text = load_format("json").render_fit(hard_document()).decode("utf-8")
+    assert "größer|模型" in text
+    assert text.endswith("}\n")
+
+
+@pytest.mark.parametrize("document", [hard_document(), real_document()], ids=["hard", "real"])
+def test_csv_holds_the_values_of_the_json(document: FitDocument) -> None:
+    found, rows = as_json(document), as_csv(document)
+    assert len(rows) == len(found["cards"])
+    for row, card in zip(rows, found["cards"], strict=True):
+        for key, text in row.items():
+            if key == "binding":
+                assert str(card["binding"]["phase"]) in text
+                continue
+            value = in_json(found, card, key)
+            if value is None:
+                assert text == ""
+            elif isinstance(value, str):
+                assert text.removeprefix("'") == value
+            else:
+                assert float(text) == value
+                assert isinstance(value, float) or int(text) == value
+
+
+def test_csv_is_utf_8_without_a_mark_and_a_line_a_card() -> None:
+    text = load_format("csv").render_fit(hard_document())
+    assert not text.startswith(b"\xef\xbb\xbf")
+    assert b"\r" not in text
+    assert text.count(b"\n") == 1 + 4
+    assert "Größte Card ✓ 测试" in text.decode("utf-8")
+
+
+def test_every_csv_column_says_its_unit() -> None:
+    words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "evidence"}
+    counts = {"concurrency", "max_concurrency", "lots"}
+    for key in as_csv(hard_document())[0]:
+        with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards")) or key == "cards_needed"
+        assert with_unit or key in words | counts, key
+
+
+def test_no_text_cell_of_the_csv_begins_as_a_formula_and_numbers_are_left_alone() -> None:
+    for row in as_csv(hard_document()):
+        for key, text in row.items():
+            if text[:1] in ("=", "+", "-", "@"):
+                assert key.endswith("_bytes"), (key, text)
+                float(text)
+    first, second, third, last = as_csv(hard_document())
+    assert first["model"].startswith("'=HYPERLINK(")
+    assert second["name"] == "'@SUM(A1)"
+    assert third["card"] == "'+x2"
+    assert third["name"] == '\'-2+3 "quoted", with a comma'
+    assert last["headroom_bytes"] == str(-GIB)
+
+
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", "\t", "\r"])
+def test_the_guard_is_an_apostrophe_before_what_a_spreadsheet_would_run(start: str) -> None:
+    assert guard(f"{start}1+1") == f"'{start}1+1"
+
+
+@pytest.mark.parametrize("value", [None, 0, -1, -1.5, 2**60, "", "plain", "a=b", " =1", "1-1", "'=1"])
+def test_the_guard_leaves_everything_else_as_it_is(value: Any) -> None:
+    assert guard(value) is value
+
+
+def test_the_workbook_s_cards_hold_the_values_of_the_json_as_numbers() -> None:
+    for document in (hard_document(), real_document()):
+        found, keys = as_json(document), list(as_csv(document)[0])
+        head, *rows = as_workbook(document)["cards"].iter_rows()
+        assert len(head) == len(keys)
+        assert len(rows) == len(found["cards"])
+        for cells, card in zip(rows, found["cards"], strict=True):
+            for title, key, cell in zip(head, keys, cells, strict=True):
+                if key == "binding":
+                    continue
+                value = in_json(found, card, key)
+                if value is None:
+                    assert cell.value is None
+                elif isinstance(value, str):
+                    assert (cell.value, cell.data_type) == (value, "s")
+                elif key.endswith("_bytes"):
+                    assert title.value.endswith("(GiB)")
+                    assert cell.data_type == "n"
+                    # A cell holds 16 digits.
+                    assert math.isclose(cell.value * 2**30, value, rel_tol=1e-15, abs_tol=1e-6)
+                else:
+                    assert (cell.value, cell.data_type) == (value, "n")
+
+
+def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> None:
+    book = as_workbook(hard_document())
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    formulas = [cell for cell in cells if cell.data_type == "f"]
+    assert {(cell.parent.title, cell.value) for cell in formulas} == {
+        ("parts", f"=SUM({letter}2:{letter}10)") for letter in "BCD"
+    }
+    assert sum(cell.hyperlink is not None for cell in cells) == 0
+
+
+def test_the_formula_sums_the_parts_and_its_stored_result_is_that_sum() -> None:
+    book, values = as_workbook(hard_document())["parts"], as_workbook(hard_document(), values=True)["parts"]
+    totals = []
+    for letter in "BCD":
+        parts = [book[f"{letter}{number}"].value for number in range(2, 11)]
+        assert book[f"{letter}11"].value == f"=SUM({letter}2:{letter}10)"
+        assert values[f"{letter}11"].value == sum(parts)
+        totals.append(sum(parts))
+    assert totals == [16 * GIB, PREFILL_BYTES, pytest.approx(HUGE, rel=1e-15)]
+    assert [book[f"A{number}"].value for number in range(2, 12)][-1] == "allocated (sum of the parts)"
+
+
+def test_the_workbook_is_ready_to_read() -> None:
+    sheet = as_workbook(real_document())["cards"]
+    assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
+    assert sheet.auto_filter.ref == f"A1:AM{1 + len(CATALOG.cards)}"
+    titles = [cell.value for cell in sheet[1]]
+    assert len(set(titles)) == len(titles)
+    assert "new tokens" in titles
+    assert "price, 7 days" in titles
+
+
+def test_the_workbook_says_its_evidence_in_words() -> None:
+    lines = [row[0].value for row in as_workbook(real_document())["evidence"].iter_rows()]
+    assert lines[0].startswith("tiny-llama · transformers 5.24.0 (sdpa) · profile of AMD EPYC")
+    assert "profile: p.json" in lines
+    assert "offers: blank" in lines
+    assert any(line.startswith("assumed: upper bound: 2%") for line in lines)
+
+
+def table_cells(document: FitDocument) -> list[list[str]]:
+    """The cards of the terminal table, split where its rule of dashes says that columns begin."""
+    lines = load_format("table").render_fit(document).decode().splitlines()
+    rule = next(number for number, line in enumerate(lines) if line.startswith("---"))
+    spans = [match.span() for match in re.finditer("-+", lines[rule])]
+    end = next(number for number in range(rule, len(lines)) if not lines[number])
+    rows = [lines[rule - 1], *lines[rule + 1 : end]]
+    return [[row[start:stop].strip() for start, stop in spans] for row in rows]
+
+
+def markdown_cells(document: FitDocument) -> list[list[str]]:
+    lines = [line for line in load_format("markdown").render_fit(document).decode().splitlines() if line[:1] == "|"]
+    cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in [lines[0], *lines[2:]]]
+    return [[cell.strip().replace("\\|", "|") for cell in row] for row in cells]
+
+
+@pytest.mark.parametrize("document", [hard_document(), real_document()], ids=["hard", "real"])
+def test_table_and_markdown_agree_cell_for_cell_with_the_columns(document: FitDocument) -> None:
+    expected = [[column.title for column in SCREEN_COLUMNS]]
+    expected += [[column.text(document, row) for column in SCREEN_COLUMNS] for row in document.cards]
+    assert table_cells(document) == expected
+    assert markdown_cells(document) == expected
+
+
+def test_a_pipe_in_a_card_s_name_does_not_break_the_markdown_table() -> None:
+    lines = [
+        line for line in load_format("markdown").render_fit(hard_document()).decode().splitlines() if line[:1] == "|"
+    ]
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(SCREEN_COLUMNS) + 1}
+
+
+def test_control_characters_in_a_name_never_reach_a_terminal() -> None:
+    for name in ("table", "markdown"):
+        text = load_format(name).render_fit(hard_document()).decode()
+        assert "�[31mred�[0m" in text
+        assert not [sign for sign in text if sign != "\n" and (ord(sign) < 32 or 127 <= ord(sign) < 160)]
+
+
+def test_the_table_shows_every_part_once_and_every_remark() -> None:
+    text = load_format("table").render_fit(hard_document()).decode()
+    for title in ("weights", "KV cache", "temporaries", "allocated", "interval", "evidence"):
+        assert re.search(rf"^{title} ", text, re.MULTILINE), title
+    assert not re.search(r"^rounding ", text, re.MULTILINE)  # no phase has any
+    assert "assumed on the way to each card:\n  - upper bound: 2%" in text
+    assert "notes:\n  - größer ✓ | as a pipe\n  - =1+1\n" in text
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.text(max_size=20),
+    note=st.text(max_size=40),
+    size=st.none() | st.integers(0, 2**70),
+    need=st.integers(0, 2**70),
+    price=st.none() | st.floats(0.01, 1e9),
+    tokens=st.none() | st.integers(0, 2**40),
+)
+def test_whatever_a_document_holds_every_format_renders_it(
+    name: str, note: str, size: int | None, need: int, price: float | None, tokens: int | None
+) -> None:
+    base = hard_document()
+    one = msgspec.structs.replace(FITS.prices[0], price_per_lot=price, total_price=price)
+    row = msgspec.structs.replace(
+        FITS,
+        name=name,
+        capacity_bytes=size,
+        need_bytes=need,
+        max_context_tokens=tokens,
+        prices=(one, one, one),
+    )
+    document = msgspec.structs.replace(
+        base, model=msgspec.structs.replace(base.model, name=name), notes=(note,), cards=(row, UNKNOWN)
+    )
+    for form in ("table", "json", "csv", "markdown", "xlsx"):
+        assert load_format(form).render_fit(document)
+    assert as_json(document)["cards"][0]["need_bytes"] == need
+    assert as_csv(document)[0]["need_bytes"] == str(need)

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from builders import make_card, make_cell, make_profile
+
+from gpufit import flows
+from gpufit.advice.verdict import Verdict
+from gpufit.catalog.record import Catalog, Offer, OfferBook
+from gpufit.catalog.store import load_folders
+from gpufit.datadir import shipped_catalog_dir
+from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Cell, DeviceInfo, Environment, Failed, Profile
+from gpufit.profile.store import save_profile
+
+CATALOG = load_folders([shipped_catalog_dir()])
+BOOK = CATALOG.offer_book()
+
+
+def profile_on(name: str, pci_id: str | None = None, kind: str = "cuda") -> Profile:
+    device = DeviceInfo(kind=kind, name=name, total_bytes=0, pci_id=pci_id, compute_capability="9.0", context_bytes=7)
+    return make_profile(environment=Environment(device=device, versions={}))
+
+
+def test_every_card_of_the_catalog_is_judged_in_its_order_when_none_is_named() -> None:
+    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, BOOK)
+    assert [row.card for row in document.cards] == [card.id for card in CATALOG.cards]
+    assert set(document.phases) == {"load", "prefill", "decode"}
+
+
+def test_only_the_named_cards_are_judged() -> None:
+    cards = [CATALOG.card("l40s-48gb"), CATALOG.card("t4-16gb")]
+    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, BOOK, cards)
+    assert [row.card for row in document.cards] == ["l40s-48gb", "t4-16gb"]
+
+
+def test_lots_come_from_the_book() -> None:
+    card = make_card()
+    book = OfferBook(name="b", currency="EUR", offers=(Offer(card=card.id, lot_size=4, price_7_days=100.0),))
+    (row,) = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(card,)), book).cards
+    assert (row.lot_size, row.lots, row.idle_cards) == (4, 1, 3)
+    assert [price.total_price for price in row.prices] == [None, 100.0, None]
+
+
+@pytest.mark.parametrize(("context", "new"), [(32_768, 1), (32_765, 4), (1, 32_768), (32_768, 0)])
+def test_a_scenario_up_to_the_position_limit_is_taken(context: int, new: int) -> None:
+    flows.check_position_limit(make_profile(), Shape(context, new, 1))
+
+
+@pytest.mark.parametrize(("context", "new"), [(32_769, 1), (32_766, 4), (1, 32_769)])
+def test_a_scenario_beyond_it_is_refused_as_the_model_s_limit_and_not_memory(context: int, new: int) -> None:
+    with pytest.raises(UsageError, match=r"at most 32768 tokens.*not memory.*is 32769: ask for less"):
+        flows.fit(make_profile(), "p", Shape(context, new, 1), CATALOG, BOOK)
+
+
+def test_a_model_without_a_position_limit_takes_any_length() -> None:
+    profile = make_profile()
+    endless = msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, position_limit=None))
+    flows.check_position_limit(endless, Shape(2**40, 4, 1))
+
+
+def test_a_cpu_is_no_card_and_a_card_is_found_by_pci_id_then_by_name() -> None:
+    assert flows.profiled_card(make_profile(), CATALOG) is None
+    assert flows.profiled_card(profile_on("NVIDIA H100 80GB HBM3", kind="cpu"), CATALOG) is None
+    assert flows.profiled_card(profile_on("?", "10de:2330"), CATALOG) is CATALOG.card("h100-sxm-80gb")
+    assert flows.profiled_card(profile_on("NVIDIA H100 80GB HBM3"), CATALOG) is CATALOG.card("h100-sxm-80gb")
+    assert flows.profiled_card(profile_on("NVIDIA Nothing"), CATALOG) is None
+
+
+def test_on_the_card_it_was_measured_on_the_measured_context_is_used_and_the_catalog_s_elsewhere() -> None:
+    profile = profile_on("NVIDIA H100 80GB HBM3")
+    cards = [CATALOG.card("h100-sxm-80gb"), CATALOG.card("h100-pcie-80gb")]
+    same, other = flows.fit(profile, "p", Shape(512, 4, 2), CATALOG, BOOK, cards).cards
+    assert same.context_bytes == 7
+    # The catalog's 527 MiB and the 99 MB of loaded kernels.
+    assert other.context_bytes == 527 * 2**20 + 99_000_000
+    assert (same.evidence, other.evidence) == ("measured", "scaled")
+
+
+def test_the_first_scenario_is_the_largest_measured_cell() -> None:
+    cells = tuple(make_cell(*shape) for shape in ((128, 4), (1024, 1), (256, 4), (512, 1)))
+    # 1024 x 1 and 256 x 4 hold as many tokens: the longer context is taken.
+    assert flows.default_shape(make_profile(cells=cells)) == Shape(1024, 4, 1)
+
+
+def test_a_profile_without_a_measured_cell_has_no_first_scenario() -> None:
+    failed = Cell(context_tokens=128, new_tokens=4, concurrency=1, outcome=Failed(error="no"))
+    for cells in ((), (failed,)):
+        with pytest.raises(UsageError, match="no measured cell"):
+            flows.default_shape(make_profile(cells=cells))
+
+
+def test_a_model_given_for_a_profile_is_told_apart(tmp_path: Path) -> None:
+    gguf = tmp_path / "model.gguf"
+    gguf.write_bytes(b"GGUF")
+    for model in (tmp_path, gguf):
+        with pytest.raises(UsageError, match="is a model, not a profile; measure it first"):
+            flows.load_named_profile(model)
+
+
+def test_a_profile_is_loaded_by_its_path(tmp_path: Path) -> None:
+    save_profile(make_profile(), tmp_path / "p.json")
+    assert flows.load_named_profile(tmp_path / "p.json") == make_profile()
+
+
+@pytest.mark.parametrize("name", ["none.json", "n" * 300, "none/p.json"])
+def test_a_path_that_leads_nowhere_is_said_in_one_line(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UnreadableInputError, match="cannot be read"):
+        flows.load_named_profile(tmp_path / name)
+
+
+def test_a_card_of_unknown_memory_is_in_the_document_and_fits_nothing() -> None:
+    unknown = make_card("x2-64gb", capacity_gib=None)
+    document = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(unknown,)), OfferBook(name="b"))
+    assert document.cards[0].verdict is Verdict.UNKNOWN
+    assert document.something_fits is False

@@ -1,0 +1,175 @@
+"""Counts as users type them and as gpufit prints them; sizes as it prints them."""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufit.errors import UsageError
+from gpufit.units import (
+    GIB,
+    KIB,
+    LARGEST_COUNT,
+    MIB,
+    format_gib,
+    format_mib,
+    format_tokens,
+    parse_count,
+    parse_counts,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1", 1),
+        ("8192", 8192),
+        ("8k", 8 * 1024),
+        ("8K", 8 * 1024),
+        ("128k", 131_072),
+        ("1m", 1024 * 1024),
+        ("1M", 1024 * 1024),
+        ("1.5k", 1536),
+        ("0.5k", 512),
+        ("2.0", 2),
+        (" 4 k ", 4096),
+        ("131,072", 131_072),
+        ("131_072", 131_072),
+        ("1,048,576", 1_048_576),
+        ("007", 7),
+    ],
+)
+def test_a_count_is_read_with_binary_k_and_m(text: str, expected: int) -> None:
+    assert parse_count(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "0",
+        "0k",
+        "0.0",
+        "-1",
+        "+1",
+        "1.5",
+        "0.1k",
+        "1e3",
+        "k",
+        "8kb",
+        "8 192",
+        "abc",
+        "1k4k",
+        "nan",
+        "inf",
+        "1.",
+    ],
+)
+def test_what_is_not_a_whole_number_of_at_least_one_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--context must be a whole number") as refused:
+        parse_count(text, "--context")
+    assert repr(text) in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["512,1024", "1,2", "1,4k", "1,", ",1", "12,34,567", "1_0"])
+def test_a_list_given_for_one_count_is_not_read_as_thousands(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_count(text)
+
+
+@pytest.mark.parametrize("text", ["9" * 19, "9" * 20, "9" * 400, "9" * 5000, "1048577m", str(LARGEST_COUNT + 1)])
+def test_a_count_too_large_for_any_question_is_refused_without_a_crash(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_count(text)
+
+
+def test_the_largest_count_is_read_exactly() -> None:
+    assert parse_count("1099511627775") == 2**40 - 1
+    assert parse_count("1048576m") == 2**40
+
+
+def test_decimals_are_taken_exactly_not_as_a_float() -> None:
+    with pytest.raises(UsageError):
+        parse_count("1.0000000000000000001k")
+
+
+@given(st.integers(1, LARGEST_COUNT) | st.integers(1, 2**30).map(lambda n: n * KIB))
+def test_a_count_that_was_printed_reads_back_as_itself(count: int) -> None:
+    assert parse_count(format_tokens(count)) == count
+
+
+@given(st.integers(1, LARGEST_COUNT))
+def test_thousands_set_apart_change_nothing(count: int) -> None:
+    assert parse_count(f"{count:,}") == parse_count(f"{count:_}") == count
+
+
+@given(st.text(max_size=12) | st.text("0123456789.,_km ", max_size=8))
+def test_any_text_is_a_count_or_a_usage_error(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert 1 <= parse_count(text) <= LARGEST_COUNT
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("128", (128,)),
+        ("1k,4k,8k", (1024, 4096, 8192)),
+        ("8k,1k", (1024, 8192)),
+        ("1024,1k", (1024,)),
+        (" 1 , 2 ", (1, 2)),
+        ("1,2,4", (1, 2, 4)),
+        ("512,1024", (512, 1024)),
+    ],
+)
+def test_a_list_of_counts_comes_out_ascending_and_distinct(text: str, expected: tuple[int, ...]) -> None:
+    assert parse_counts(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", ",", "1,", ",1", "1,,2", "1,x", "1,0", "1;2"])
+def test_a_list_with_a_bad_member_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--concurrency must be"):
+        parse_counts(text, "--concurrency")
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (0, "0 B"),
+        (1, "1 B"),
+        (104_856, "104856 B"),
+        (104_857, "0.1 MiB"),
+        (MIB, "1.0 MiB"),
+        (107_374_181, "102.4 MiB"),
+        (107_374_182, "0.10 GiB"),
+        (GIB, "1.00 GiB"),
+        (80 * 10**9, "74.51 GiB"),  # 80e9 / 2**30 = 74.505...
+        (-GIB // 2, "-0.50 GiB"),
+        (-1, "-1 B"),
+        (2**60, "1073741824.00 GiB"),
+    ],
+)
+def test_a_size_is_printed_in_the_unit_that_shows_it(size: int, expected: str) -> None:
+    assert format_gib(size) == expected
+
+
+@given(st.integers(-(2**60), 2**60).filter(bool))
+def test_a_size_that_is_not_zero_never_reads_as_zero(size: int) -> None:
+    for text in (format_gib(size), format_mib(size)):
+        number, unit = text.split()
+        assert float(number) != 0
+        factor = {"B": 1, "MiB": MIB, "GiB": GIB}[unit]
+        # Half a unit of the last digit printed: 0.005 GiB, 0.05 MiB.
+        assert abs(Fraction(number) * factor - size) <= {"B": 0, "MiB": 0.05 * MIB, "GiB": 0.005 * GIB}[unit] * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [(1, "1"), (1000, "1000"), (1023, "1023"), (1024, "1k"), (1025, "1025"), (8192, "8k"), (131_072, "128k"), (0, "0")],
+)
+def test_tokens_take_a_k_only_where_it_is_exact(count: int, expected: str) -> None:
+    assert format_tokens(count) == expected
