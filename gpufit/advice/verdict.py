@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
-from gpufit.memory.carry import PhaseNeed, carry_to_card
+from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Parts, Phase, weakest
@@ -75,6 +75,8 @@ class CardVerdict:
     cards_needed: int | None
     lots: LotCount | None
     evidence: Evidence
+    remarks: tuple[str, ...]
+    """What a buyer should know about this model on this card, in words."""
 
     @property
     def worst(self) -> PhaseNeed:
@@ -112,10 +114,11 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
 
     `same_card` says that the profile was measured on this very card, so that nothing needs replacing.
     """
-    needs = needs_on(predictor, card, shape, same_card)
+    carrier = carrier_to(card, predictor.profile, same_card)
+    needs = tuple(carrier.need(one) for one in predictor.at(shape))
     worst = worst_phase(needs)
     capacity = card.capacity_bytes
-    largest = _Largest(predictor, card, shape, same_card)
+    largest = _Largest(predictor, carrier, capacity or 0, shape)
     verdict = _verdict(needs, capacity)
     concurrency = None if capacity is None else largest.concurrency()
     cards = _cards_needed(verdict, concurrency, shape)
@@ -136,13 +139,8 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
         cards_needed=cards,
         lots=None if cards is None else lots_for(cards, lot_size),
         evidence=weakest(need.evidence for need in needs),
+        remarks=carrier.remarks,
     )
-
-
-def needs_on(predictor: Predictor, card: Card, shape: Shape, same_card: bool = False) -> tuple[PhaseNeed, ...]:
-    """What every phase needs of one card at one shape."""
-    device = predictor.profile.environment.device
-    return tuple(carry_to_card(one, device, same_card, card) for one in predictor.at(shape))
 
 
 def _verdict(phases: Sequence[PhaseNeed], capacity: int | None) -> Verdict:
@@ -173,9 +171,9 @@ class _Largest:
     """The searches along one axis, everything else held."""
 
     predictor: Predictor
-    card: Card
+    carrier: Carrier
+    capacity_bytes: int
     shape: Shape
-    same_card: bool
 
     def concurrency(self) -> int:
         if self.predictor.profile.memory_model is None:
@@ -194,8 +192,8 @@ class _Largest:
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
-        needs = needs_on(self.predictor, self.card, shape, self.same_card)
-        return surely_enough(needs) <= (self.card.capacity_bytes or 0)
+        upper = self.carrier.upper_bytes
+        return all(upper(one) <= self.capacity_bytes for one in self.predictor.at(shape))
 
     def _measured_concurrency(self) -> int:
         fitting = [

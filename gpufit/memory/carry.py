@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import msgspec
+
 from gpufit.catalog.record import Card
 from gpufit.memory.predict import PhasePrediction
-from gpufit.profile.record import DeviceInfo, Evidence, Parts, Phase, weakest
+from gpufit.profile.record import DeviceInfo, Evidence, Parts, Phase, Profile, weakest
 from gpufit.units import MIB
 
 CUBLAS_WORKSPACE_BYTES = 8_519_680
@@ -71,23 +73,123 @@ class PhaseNeed:
         return self.parts.total_bytes
 
 
-def carry_to_card(prediction: PhasePrediction, measured_on: DeviceInfo, same_card: bool, card: Card) -> PhaseNeed:
-    """The need of one predicted phase on `card`; `same_card` says that it was measured on that very card."""
-    if same_card and measured_on.context_bytes is not None:
-        return _need(prediction, prediction.parts, 0, measured_on.context_bytes, 0, prediction.evidence)
-    context = card_context_bytes(card)
-    context_spread = card_context_upper_bytes(card) - context + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
-    workspace = 0 if prediction.phase is Phase.LOAD else workspace_bytes(card) - _workspace_measured(measured_on)
-    parts = _with_workspace(prediction.parts, max(workspace, 0))
-    scratch = parts.temporaries_bytes + parts.activations_bytes if measured_on.kind == "cpu" else 0
-    return _need(
-        prediction,
-        parts,
-        math.ceil(scratch * SCRATCH_UNCERTAINTY),
-        context + LOADED_KERNELS_BYTES,
-        context_spread,
-        weakest([prediction.evidence, Evidence.SCALED]),
+@dataclass(frozen=True)
+class Carrier:
+    """How predictions of one profile become needs of one card: every replacement, worked out once."""
+
+    context_bytes: int
+    """Driver context and loaded kernels on the card."""
+    context_spread_bytes: int
+    """How much more that may be."""
+    workspace_bytes: int
+    """The card's library workspace beyond the one inside the measured temporaries; absent while loading."""
+    dequantised_bytes: int
+    """What weights grow by where the card lacks their dtype and they are widened at load."""
+    scratch_uncertainty: float
+    """Share of temporaries and activations that may be more or less on the card."""
+    replaced: bool
+    """Whether anything was replaced: a need is then `scaled`, on the very card it was measured on it is not."""
+    remarks: tuple[str, ...]
+    """What a buyer should know about this model on this card, in words."""
+
+    def need(self, prediction: PhasePrediction) -> PhaseNeed:
+        """What one predicted phase needs of the card."""
+        parts = msgspec.structs.replace(
+            prediction.parts,
+            weights_bytes=prediction.parts.weights_bytes + self.dequantised_bytes,
+            temporaries_bytes=prediction.parts.temporaries_bytes + self._workspace_in(prediction.phase),
+        )
+        added = parts.total_bytes - prediction.allocated_bytes
+        lower = self.context_bytes + prediction.lower_bytes + added - self._scratch(prediction)
+        return PhaseNeed(
+            phase=prediction.phase,
+            parts=parts,
+            context_bytes=self.context_bytes,
+            other_bytes=0,
+            need_bytes=self.context_bytes + parts.total_bytes,
+            need_lower_bytes=max(lower, 0),
+            need_upper_bytes=self.upper_bytes(prediction),
+            evidence=weakest([prediction.evidence, Evidence.SCALED]) if self.replaced else prediction.evidence,
+        )
+
+    def upper_bytes(self, prediction: PhasePrediction) -> int:
+        """The upper bound of that need alone: what a search for the largest shape asks again and again."""
+        allocated = (
+            prediction.upper_bytes
+            + self.dequantised_bytes
+            + self._workspace_in(prediction.phase)
+            + self._scratch(prediction)
+        )
+        fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
+        return self.context_bytes + self.context_spread_bytes + allocated + fragmentation
+
+    def _workspace_in(self, phase: Phase) -> int:
+        return 0 if phase is Phase.LOAD else self.workspace_bytes
+
+    def _scratch(self, prediction: PhasePrediction) -> int:
+        """By how much temporaries and activations may differ on the card, in bytes."""
+        if not self.scratch_uncertainty:
+            return 0
+        parts = prediction.parts
+        seen = parts.temporaries_bytes + parts.activations_bytes + self._workspace_in(prediction.phase)
+        return math.ceil(seen * self.scratch_uncertainty)
+
+
+def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
+    """The carrier of a profile to a card; `same_card` says that it was measured on that very card."""
+    device = profile.environment.device
+    if same_card and device.context_bytes is not None:
+        return Carrier(
+            context_bytes=device.context_bytes,
+            context_spread_bytes=0,
+            workspace_bytes=0,
+            dequantised_bytes=0,
+            scratch_uncertainty=0.0,
+            replaced=False,
+            remarks=_remarks(card, profile),
+        )
+    assumed = (
+        () if _context_known(card) else ("no report of this card's driver context: the largest of any is assumed",)
     )
+    context = card_context_bytes(card)
+    spread = card_context_upper_bytes(card) - context + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
+    return Carrier(
+        context_bytes=context + LOADED_KERNELS_BYTES,
+        context_spread_bytes=spread,
+        workspace_bytes=max(workspace_bytes(card) - _workspace_measured(device), 0),
+        dequantised_bytes=_dequantised_bytes(card, profile),
+        scratch_uncertainty=SCRATCH_UNCERTAINTY if device.kind == "cpu" else 0.0,
+        replaced=True,
+        remarks=(*_remarks(card, profile), *assumed),
+    )
+
+
+def _dequantised_bytes(card: Card, profile: Profile) -> int:
+    """FP8 weights become two bytes each where the card computes no FP8 (below compute capability 8.9).
+
+    https://github.com/huggingface/transformers/pull/42926
+    """
+    if card.supports("float8_e4m3fn") is not False:
+        return 0
+    return sum(share.size_bytes for share in profile.precision.resident if share.dtype.startswith("float8"))
+
+
+def _remarks(card: Card, profile: Profile) -> tuple[str, ...]:
+    said = []
+    if card.capacity_bytes is None:
+        said.append("nobody has reported what software sees on this card, so it is not judged")
+    if card.devices_per_card > 1:
+        said.append(f"software sees {card.devices_per_card} devices on this card; capacity and verdict are for one")
+    matmul = next((one.dtypes[0] for one in profile.precision.compute if one.family == "matmul" and one.dtypes), None)
+    if matmul is not None and card.supports(matmul) is False:
+        said.append(f"no {matmul} in this card's hardware: it runs slowly or needs another dtype")
+    if _dequantised_bytes(card, profile):
+        said.append("no FP8 in this card's hardware: FP8 weights are counted at two bytes each")
+    return tuple(said)
+
+
+def _context_known(card: Card) -> bool:
+    return card.context_bytes is not None or card.context_upper_bytes is not None
 
 
 def card_context_bytes(card: Card) -> int:
@@ -117,7 +219,8 @@ def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
         f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels ({LOADED_KERNELS_UPPER_BYTES / 1e6:.0f} MB in the "
         "upper bound)",
         f"matrix library workspace: {CUBLAS_WORKSPACE_BYTES / MIB:.1f} MiB before compute capability 9.0, "
-        f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB from there on, {ROCM_WORKSPACE_BYTES // MIB} MiB on ROCm",
+        f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB from there on, {ROCM_WORKSPACE_BYTES // MIB} MiB on ROCm; a "
+        "larger one that the profile holds already stays",
         f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation",
     ]
     if measured_on.kind == "cpu":
@@ -126,24 +229,6 @@ def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
             "way, since a card's kernels take other scratch"
         )
     return tuple(said)
-
-
-def _need(
-    prediction: PhasePrediction, parts: Parts, scratch: int, context: int, context_spread: int, evidence: Evidence
-) -> PhaseNeed:
-    added = parts.total_bytes - prediction.allocated_bytes
-    upper = prediction.upper_bytes + added + scratch
-    need = context + parts.total_bytes
-    return PhaseNeed(
-        phase=prediction.phase,
-        parts=parts,
-        context_bytes=context,
-        other_bytes=0,
-        need_bytes=need,
-        need_lower_bytes=max(context + prediction.lower_bytes + added - scratch, 0),
-        need_upper_bytes=context + context_spread + upper + math.ceil(upper * FRAGMENTATION_ALLOWANCE),
-        evidence=evidence,
-    )
 
 
 def _workspace_measured(device: DeviceInfo) -> int:
@@ -156,9 +241,3 @@ def _workspace_measured(device: DeviceInfo) -> int:
 def _cublas_workspace(compute_capability: str | None) -> int:
     modern = compute_capability is not None and float(compute_capability) >= 9.0
     return CUBLAS_WORKSPACE_HOPPER_BYTES if modern else CUBLAS_WORKSPACE_BYTES
-
-
-def _with_workspace(parts: Parts, workspace: int) -> Parts:
-    import msgspec
-
-    return msgspec.structs.replace(parts, temporaries_bytes=parts.temporaries_bytes + workspace)

@@ -29,6 +29,10 @@ FEWEST_CELLS_TO_HOLD_OUT = 6
 """From here on two cells can be spared to test the fit: the largest, and one from the middle."""
 
 
+STRAIGHT_ENOUGH = 0.01
+"""Up to this held-out error no curvature is looked for: there is none to find (assumed)."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """One phase of one measured cell."""
@@ -93,9 +97,25 @@ def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
 
 
 def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: int | None) -> PhaseModel:
+    """The phase's model: with scores where attention is eager, or where the held-out cells plainly ask for them.
+
+    Fused attention falls back to keeping its scores for some shapes without saying so
+    (https://github.com/huggingface/transformers/issues/46960); a straight line would then promise too little.
+    """
+    if attention == "eager":
+        return _fit_terms(phase, samples, window, scores=True)
+    straight = _fit_terms(phase, samples, window, scores=False)
+    if straight.worst_held_out_error is None or straight.worst_held_out_error <= STRAIGHT_ENOUGH:
+        return straight
+    curved = _fit_terms(phase, samples, window, scores=True)
+    better = (curved.worst_held_out_error or 0.0) <= straight.worst_held_out_error / 2
+    return curved if better else straight
+
+
+def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, scores: bool) -> PhaseModel:
     fitted, held_out = _hold_out(samples)
     parts = tuple(
-        _fit_part(name, fitted, phase, terms_for(name, phase, attention, window), window or 0)
+        _fit_part(name, fitted, phase, terms_for(name, phase, window, scores), window or 0)
         for name in Parts.NAMES
         if any(getattr(sample.peak.parts, name) for sample in samples)
     )
@@ -114,14 +134,17 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: 
 
 
 def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequence[TermName], window: int) -> PartModel:
-    """Non-negative least squares, each row scaled by its value so that small cells count as much as large ones."""
+    """Non-negative least squares, each cell scaled by all that grows in it, so that small cells count like large ones.
+
+    The scale is the same for every part, so that what one part loses to another at a different moment of the peak
+    weighs as little as it does in their sum.
+    """
     from scipy.optimize import nnls
 
     targets = [float(getattr(sample.peak.parts, name)) for sample in samples]
-    floor = max(targets) * 1e-3 or 1.0
     rows, values = [], []
     for sample, target in zip(samples, targets, strict=True):
-        weight = 1.0 / max(target, floor)
+        weight = 1.0 / max(growth_of(sample.peak.parts), 1)
         units = [TERMS[term](sample.shape.concurrency, sample.shape.tokens_in(phase), window) for term in terms]
         rows.append([unit * weight for unit in units])
         values.append(target * weight)

@@ -47,17 +47,17 @@ TERMS: Mapping[TermName, Term] = {
 """Every term by its name in a profile. All of them grow, or stay, with more sequences and with longer ones."""
 
 
-def terms_for(part: str, phase: Phase, attention: str, window: int | None) -> tuple[TermName, ...]:
+def terms_for(part: str, phase: Phase, window: int | None, scores: bool) -> tuple[TermName, ...]:
     """Names of the terms that a part of a phase can grow by.
 
-    Weights and buffers are constant. Scores grow with tokens squared only where eager attention keeps them, and
-    only while a prompt is read: a decode step has one row of scores a sequence.
+    Weights and buffers are constant. `scores` says that attention keeps its scores, which grow with tokens squared
+    while a prompt is read; a decode step has one row of scores a sequence.
     """
     if part in ("weights_bytes", "buffers_bytes"):
         return ("constant",)
     names: list[TermName] = ["constant", "per_sequence", "per_token"]
     if window:
         names.append("per_token_in_window")
-    if attention == "eager" and phase is not Phase.DECODE:
+    if scores and phase is not Phase.DECODE:
         names.append("per_token_squared")
     return tuple(names)

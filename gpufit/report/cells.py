@@ -87,17 +87,19 @@ def max_context_text(row: CardRow) -> str:
     """The longest context, marked where the model's own limit and not memory sets it."""
     if row.max_context_tokens is None:
         return ""
-    mark = " (model limit)" if row.max_context_is_position_limit else ""
+    mark = " (limit)" if row.max_context_is_position_limit else ""
     return format_tokens(row.max_context_tokens) + mark
 
 
 def lots_text(row: CardRow) -> str:
-    """What to order: lots, cards in them, idle cards."""
+    """What to order: lots, cards in a lot, idle cards, and whether they are copies side by side."""
     if row.lots is None:
         return "-"
-    cards = row.lots * row.lot_size
     text = f"{row.lots} x {row.lot_size}" if row.lot_size > 1 else str(row.lots)
-    return f"{text} ({cards - (row.idle_cards or 0)} used)" if row.idle_cards else text
+    remarks = [f"{row.idle_cards} idle"] if row.idle_cards else []
+    if row.arrangement == "replicas":
+        remarks.append("replicas")
+    return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
 def _price_columns() -> list[Column]:
@@ -126,7 +128,7 @@ COLUMNS: tuple[Column, ...] = (
     _size_column("capacity_bytes", "capacity"),
     _size_column("need_bytes", "need"),
     _size_column("need_lower_bytes", "need, lower", on_screen=False),
-    _size_column("need_upper_bytes", "need, upper"),
+    _size_column("need_upper_bytes", "at most"),
     _size_column("headroom_bytes", "headroom"),
     _size_column("headroom_lower_bytes", "headroom, lower", on_screen=False),
     _size_column("headroom_upper_bytes", "headroom, upper", on_screen=False),
@@ -156,12 +158,14 @@ COLUMNS: tuple[Column, ...] = (
         "cards",
         lambda document, row: row.cards_needed,
         lambda document, row: "-" if row.cards_needed is None else str(row.cards_needed),
+        on_screen=False,
     ),
     _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
     Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
     _column("currency", "currency", lambda document, row: row.prices[0].currency, on_screen=False),
     *_price_columns(),
+    _column("remarks", "remarks", lambda document, row: "; ".join(row.remarks), on_screen=False),
     _column("evidence", "evidence", lambda document, row: str(row.evidence)),
 )
 """Every column, in the order of the CSV."""

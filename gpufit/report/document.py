@@ -15,6 +15,7 @@ from gpufit.memory.carry import rules
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
+    Coefficient,
     Engine,
     Evidence,
     ModelInfo,
@@ -101,6 +102,8 @@ class CardRow(Record, frozen=True, kw_only=True):
     lots: int | None
     idle_cards: int | None
     prices: tuple[Price, ...]
+    remarks: tuple[str, ...]
+    """What a buyer should know about this model on this card, in words."""
     evidence: Evidence
 
 
@@ -119,6 +122,8 @@ class FitDocument(Record, frozen=True, kw_only=True):
     precision: Precision
     scenario: Scenario
     phases: dict[str, PhaseFigures]
+    kv_cache_growth: tuple[Coefficient, ...]
+    """How the cache grows after prefill, as measured; empty without a cache or a memory model."""
     cards: tuple[CardRow, ...]
     offers: str
     """The offer book that lots and prices come from."""
@@ -157,6 +162,7 @@ def build_fit_document(
             cached_tokens=shape.cached_tokens,
         ),
         phases={str(one.phase): _phase_figures(one, verdicts) for one in predictions},
+        kv_cache_growth=_kv_cache_growth(profile),
         cards=rows,
         offers=book.name,
         assumptions=rules(profile.environment.device),
@@ -205,6 +211,7 @@ def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
         prices=_prices(offer, None if lots is None else lots.lots),
+        remarks=verdict.remarks,
         evidence=verdict.evidence,
     )
 
@@ -216,6 +223,14 @@ def _prices(offer: Offer, lots: int | None) -> tuple[Price, ...]:
         total = None if price is None or lots is None else price * lots
         found.append(Price(term_days=term, currency=offer.currency, price_per_lot=price, total_price=total))
     return tuple(found)
+
+
+def _kv_cache_growth(profile: Profile) -> tuple[Coefficient, ...]:
+    for one in profile.memory_model.phases if profile.memory_model else ():
+        for part in one.parts:
+            if one.phase is Phase.PREFILL and part.part == "kv_cache_bytes":
+                return part.coefficients
+    return ()
 
 
 def _cells(count: int) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from pathlib import PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gpufit.errors import UsageError
-from gpufit.report.document import FitDocument
+
+if TYPE_CHECKING:
+    from gpufit.report.document import FitDocument
 
 FORMATS: dict[str, str] = {
     "table": "gpufit.report.formats.table",

@@ -23,6 +23,25 @@ def headline(document: FitDocument) -> str:
     )
 
 
+def remark_lines(document: FitDocument) -> list[str]:
+    """What a buyer should know about single cards: each remark once, after the cards it holds for."""
+    cards: dict[str, list[str]] = {}
+    for row in document.cards:
+        for remark in row.remarks:
+            cards.setdefault(remark, []).append(row.card)
+    return [f"{', '.join(ids)}: {remark}" for remark, ids in cards.items()]
+
+
+def growth_line(document: FitDocument) -> str:
+    """How the KV cache grows, in bytes a unit of each term; empty where nothing is known of it."""
+    terms = [
+        f"{one.bytes_per_unit:,.0f} B {one.term.replace('_', ' ')}"
+        for one in document.kv_cache_growth
+        if one.bytes_per_unit >= 1
+    ]
+    return f"KV cache grows by {' + '.join(terms)}" if terms else ""
+
+
 def precision_lines(precision: Precision) -> list[str]:
     """The four precision columns, a line each, then the findings."""
     compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
@@ -30,7 +49,7 @@ def precision_lines(precision: Precision) -> list[str]:
         f"stored    {_shares(precision.stored)}",
         f"resident  {_shares(precision.resident)}",
         f"compute   {compute or 'not observed'}",
-        f"KV cache  {_shares(precision.kv) if precision.kv else 'none'}",
+        f"KV cache  {', '.join(share.dtype for share in precision.kv) or 'none'}",
     ]
     if precision.quantization is not None:
         parameters = "".join(f", {name} {value}" for name, value in precision.quantization.parameters.items())

@@ -10,7 +10,8 @@ from builders import make_card, make_cell, make_memory_model, make_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpufit.advice.verdict import Arrangement, CardVerdict, Verdict, judge, needs_on, surely_enough
+from gpufit.advice.verdict import Arrangement, CardVerdict, Verdict, judge, surely_enough
+from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceInfo, Environment, Evidence, Phase, Profile
@@ -164,7 +165,8 @@ def largest_by_trying(capacity: int, along: str) -> int:
     found = 0
     for n in range(1, 400):
         shape = Shape(128, 4, n) if along == "concurrency" else Shape(n, 4, 2)
-        if surely_enough(needs_on(predictor, card, shape)) <= capacity:
+        carrier = carrier_to(card, predictor.profile, False)
+        if surely_enough([carrier.need(one) for one in predictor.at(shape)]) <= capacity:
             found = n
     return found
 

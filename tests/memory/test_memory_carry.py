@@ -6,7 +6,7 @@ import math
 
 import msgspec
 import pytest
-from builders import make_card, make_prediction
+from builders import make_card, make_prediction, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +16,13 @@ from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.carry import (
     FALLBACK_CONTEXT_BYTES,
     FALLBACK_CONTEXT_UPPER_BYTES,
-    carry_to_card,
+    PhaseNeed,
+    carrier_to,
     rules,
     workspace_bytes,
 )
-from gpufit.profile.record import DeviceInfo, Evidence, Parts, Phase
+from gpufit.memory.predict import PhasePrediction
+from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
 MIB = 1_048_576
@@ -37,6 +39,19 @@ PARTS = Parts(weights_bytes=1_000_000, kv_cache_bytes=200_000, activations_bytes
 ALLOCATED = 1_240_000
 KERNELS, KERNELS_UPPER = 99_000_000, 166_000_000
 """optimum-benchmark's running-llamas: 434 -> 533 MB on an A100, 543 -> 709 MB on an H100."""
+
+
+def profile_of(device: DeviceInfo, **precision: object) -> Profile:
+    profile = make_profile()
+    return msgspec.structs.replace(
+        profile,
+        environment=msgspec.structs.replace(profile.environment, device=device),
+        precision=msgspec.structs.replace(profile.precision, **precision),
+    )
+
+
+def carried(prediction: PhasePrediction, device: DeviceInfo, same_card: bool, card: Card) -> PhaseNeed:
+    return carrier_to(card, profile_of(device), same_card).need(prediction)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +74,7 @@ KERNELS, KERNELS_UPPER = 99_000_000, 166_000_000
 def test_from_a_cpu_context_and_workspace_are_the_card_s_own(
     card_id: str, context_mib: int, context_upper_mib: int, workspace: int
 ) -> None:
-    need = carry_to_card(make_prediction(Phase.PREFILL, PARTS), CPU, False, CATALOG.card(card_id))
+    need = carried(make_prediction(Phase.PREFILL, PARTS), CPU, False, CATALOG.card(card_id))
     context = context_mib * MIB + KERNELS
     assert need.context_bytes == context
     assert need.parts.temporaries_bytes == 35_000 + workspace
@@ -77,7 +92,7 @@ def test_from_a_cpu_context_and_workspace_are_the_card_s_own(
 
 
 def test_the_hand_computed_need_of_an_h100() -> None:
-    need = carry_to_card(make_prediction(Phase.PREFILL, PARTS), CPU, False, CATALOG.card("h100-sxm-80gb"))
+    need = carried(make_prediction(Phase.PREFILL, PARTS), CPU, False, CATALOG.card("h100-sxm-80gb"))
     # 527 MiB = 552,599,552; + 99,000,000 + 1,240,000 + 33,554,432.
     assert need.need_bytes == 686_393_984
     # 30 % of 33,594,432 is 10,078,329.6.
@@ -87,13 +102,13 @@ def test_the_hand_computed_need_of_an_h100() -> None:
 
 
 def test_nothing_ran_while_loading_so_no_workspace_is_added() -> None:
-    need = carry_to_card(make_prediction(Phase.LOAD, PARTS), CPU, False, CATALOG.card("h100-sxm-80gb"))
+    need = carried(make_prediction(Phase.LOAD, PARTS), CPU, False, CATALOG.card("h100-sxm-80gb"))
     assert need.parts == PARTS
 
 
 def test_on_the_card_it_was_measured_on_nothing_is_replaced() -> None:
     prediction = make_prediction(Phase.PREFILL, PARTS, lower=1_200_000, upper=1_300_000)
-    need = carry_to_card(prediction, H100, True, CATALOG.card("h100-sxm-80gb"))
+    need = carried(prediction, H100, True, CATALOG.card("h100-sxm-80gb"))
     assert need.parts == PARTS
     assert need.context_bytes == 552_599_552
     assert need.need_bytes == 552_599_552 + ALLOCATED
@@ -104,7 +119,7 @@ def test_on_the_card_it_was_measured_on_nothing_is_replaced() -> None:
 
 def test_the_same_card_without_a_measured_context_takes_the_catalog_s() -> None:
     device = DeviceInfo(kind="cuda", name="H100", total_bytes=1, compute_capability="9.0")
-    need = carry_to_card(make_prediction(Phase.DECODE, PARTS), device, True, CATALOG.card("h100-sxm-80gb"))
+    need = carried(make_prediction(Phase.DECODE, PARTS), device, True, CATALOG.card("h100-sxm-80gb"))
     assert need.context_bytes == 552_599_552 + KERNELS
     assert need.parts == PARTS
     assert need.evidence is Evidence.SCALED
@@ -112,7 +127,7 @@ def test_the_same_card_without_a_measured_context_takes_the_catalog_s() -> None:
 
 def test_from_card_to_card_only_the_missing_workspace_is_added_and_scratch_is_taken_as_seen() -> None:
     a100 = DeviceInfo(kind="cuda", name="A100", total_bytes=1, compute_capability="8.0", context_bytes=500 * MIB)
-    need = carry_to_card(make_prediction(Phase.PREFILL, PARTS), a100, False, CATALOG.card("h100-sxm-80gb"))
+    need = carried(make_prediction(Phase.PREFILL, PARTS), a100, False, CATALOG.card("h100-sxm-80gb"))
     # 32 MiB less the 8320 KiB that the A100's temporaries hold already.
     added = 32 * MIB - 8320 * 1024
     assert need.parts.temporaries_bytes == 35_000 + added
@@ -120,7 +135,7 @@ def test_from_card_to_card_only_the_missing_workspace_is_added_and_scratch_is_ta
 
 
 def test_a_smaller_workspace_is_never_taken_off() -> None:
-    need = carry_to_card(make_prediction(Phase.PREFILL, PARTS), H100, False, CATALOG.card("l40s-48gb"))
+    need = carried(make_prediction(Phase.PREFILL, PARTS), H100, False, CATALOG.card("l40s-48gb"))
     assert need.parts == PARTS
 
 
@@ -155,7 +170,7 @@ def test_the_bounds_enclose_the_need_and_the_identity_holds_on_every_card(
 ) -> None:
     total = parts.total_bytes
     prediction = make_prediction(phase, parts, lower=max(total - below, 0), upper=total + above)
-    need = carry_to_card(prediction, device, False, card)
+    need = carried(prediction, device, False, card)
     assert need.need_bytes == need.context_bytes + need.other_bytes + need.parts.total_bytes
     assert 0 <= need.need_lower_bytes <= need.need_bytes <= need.need_upper_bytes
     # The upper bound leaves at least 2 % of everything allocated for fragmentation.
@@ -166,8 +181,7 @@ def test_the_bounds_enclose_the_need_and_the_identity_holds_on_every_card(
 def test_a_larger_part_never_needs_less_of_a_card(parts: Parts, name: str, more: int) -> None:
     larger = msgspec.structs.replace(parts, **{name: getattr(parts, name) + more})
     less, much = (
-        carry_to_card(make_prediction(Phase.PREFILL, one), CPU, False, CATALOG.card("l40s-48gb"))
-        for one in (parts, larger)
+        carried(make_prediction(Phase.PREFILL, one), CPU, False, CATALOG.card("l40s-48gb")) for one in (parts, larger)
     )
     assert much.need_bytes >= less.need_bytes
     assert much.need_upper_bytes >= less.need_upper_bytes
@@ -179,3 +193,36 @@ def test_every_rule_that_was_applied_is_said_in_words() -> None:
     for figure in ("612 MiB", "942 MiB", "99 MB", "166 MB", "8.1 MiB", "32 MiB", "128 MiB", "2%", "30%"):
         assert figure in said
     assert "30%" not in " ".join(rules(H100))
+
+
+def test_fp8_weights_double_on_a_card_without_fp8_and_the_remark_says_so() -> None:
+    shares = (
+        DtypeShare(dtype="float8_e4m3fn", size_bytes=600_000, tensors=10),
+        DtypeShare(dtype="bfloat16", size_bytes=400_000, tensors=2),
+    )
+    profile = profile_of(H100, resident=shares)
+    prediction = make_prediction(Phase.PREFILL, PARTS)
+    a100 = carrier_to(CATALOG.card("a100-sxm-80gb"), profile, False)
+    l40s = carrier_to(CATALOG.card("l40s-48gb"), profile, False)
+    assert a100.need(prediction).parts.weights_bytes == 1_000_000 + 600_000
+    assert l40s.need(prediction).parts.weights_bytes == 1_000_000
+    assert any("two bytes each" in remark for remark in a100.remarks)
+    assert l40s.remarks == ()
+
+
+def test_a_context_that_nobody_has_reported_is_remarked_as_assumed() -> None:
+    said = {card.id: carrier_to(card, profile_of(CPU), False).remarks for card in CATALOG.cards}
+    assert any("context" in remark and "assumed" in remark for remark in said["t4-16gb"])
+    assert said["l4-24gb"] == said["b200-sxm-180gb"] == ()
+
+
+def test_a_card_that_lacks_the_compute_dtype_is_remarked() -> None:
+    profile = profile_of(CPU, compute=(ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=1),))
+    said = {card.id: carrier_to(card, profile, False).remarks for card in CATALOG.cards}
+    # Volta and Turing have no bfloat16; MI250X is two devices; two H100 variants have no known total.
+    assert {card for card, remarks in said.items() if any("no bfloat16" in one for one in remarks)} == {
+        "t4-16gb", "v100-sxm2-16gb", "v100-pcie-16gb", "v100-sxm2-32gb", "v100-pcie-32gb"
+    }  # fmt: skip
+    assert "2 devices" in said["mi250x-128gb"][0]
+    assert "not judged" in said["h100-sxm-64gb"][0]
+    assert said["h200-sxm-141gb"] == ()

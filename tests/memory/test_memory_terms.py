@@ -64,20 +64,20 @@ def test_every_term_that_a_profile_may_name_can_be_evaluated() -> None:
 @pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE, Phase.FORWARD])
 def test_weights_and_buffers_do_not_grow(phase: Phase) -> None:
     for part in ("weights_bytes", "buffers_bytes"):
-        assert terms_for(part, phase, "eager", 256) == ("constant",)
+        assert terms_for(part, phase, 256, True) == ("constant",)
 
 
-def test_scores_grow_with_tokens_squared_only_where_eager_attention_reads_a_prompt() -> None:
+def test_scores_grow_with_tokens_squared_only_where_they_are_kept_and_a_prompt_is_read() -> None:
     squared = {
-        (attention, phase)
-        for attention in ("eager", "sdpa", "flash_attention_2")
+        (scores, phase)
+        for scores in (True, False)
         for phase in (Phase.PREFILL, Phase.DECODE, Phase.FORWARD)
-        if "per_token_squared" in terms_for("temporaries_bytes", phase, attention, None)
+        if "per_token_squared" in terms_for("temporaries_bytes", phase, None, scores)
     }
-    assert squared == {("eager", Phase.PREFILL), ("eager", Phase.FORWARD)}
+    assert squared == {(True, Phase.PREFILL), (True, Phase.FORWARD)}
 
 
 @pytest.mark.parametrize("part", Parts.NAMES[2:])
 def test_only_a_model_with_a_window_has_a_term_for_it(part: str) -> None:
-    assert "per_token_in_window" not in terms_for(part, Phase.PREFILL, "sdpa", None)
-    assert "per_token_in_window" in terms_for(part, Phase.PREFILL, "sdpa", 4096)
+    assert "per_token_in_window" not in terms_for(part, Phase.PREFILL, None, False)
+    assert "per_token_in_window" in terms_for(part, Phase.PREFILL, 4096, False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import (
+    Coefficient,
     ComputeDtype,
     DtypeShare,
     Engine,
@@ -65,6 +66,7 @@ FITS = CardRow(
     lots=1,
     idle_cards=1,
     prices=prices(100.5, None, 1_234_567.25),
+    remarks=("no bfloat16 | in hardware", "=1+1"),
     evidence=Evidence.SCALED,
 )
 
@@ -92,6 +94,7 @@ DOES_NOT_FIT = CardRow(
     lots=None,
     idle_cards=None,
     prices=prices(None, None, None, currency=None),
+    remarks=("no bfloat16 | in hardware",),
     evidence=Evidence.ASSUMED,
 )
 
@@ -119,6 +122,7 @@ UNKNOWN = CardRow(
     lots=None,
     idle_cards=None,
     prices=prices(None, None, None),
+    remarks=(),
     evidence=Evidence.MEASURED,
 )
 
@@ -146,6 +150,7 @@ TOO_CLOSE = CardRow(
     lots=2,
     idle_cards=1,
     prices=prices(0.01, 2.0, 3.0),
+    remarks=(),
     evidence=Evidence.SCALED,
 )
 
@@ -191,6 +196,10 @@ def hard_document() -> FitDocument:
             findings=("stored Q4_1 | resident bfloat16",),
         ),
         scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
+        kv_cache_growth=(
+            Coefficient(term="constant", bytes_per_unit=0.4),
+            Coefficient(term="per_token", bytes_per_unit=23_040.0),
+        ),
         phases={
             "load": figures(Parts(weights_bytes=16 * GIB), Evidence.MEASURED),
             "prefill": figures(PREFILL, Evidence.SCALED),

@@ -149,8 +149,8 @@ def test_a_document_without_cards_is_an_error_of_the_caller() -> None:
 @pytest.mark.parametrize(
     ("row", "binding", "context", "lots"),
     [
-        (FITS, "weights in prefill", "128k (model limit)", "1 x 2 (1 used)"),
-        (TOO_CLOSE, "temporaries in prefill, short by 1.00 GiB", "1000", "2 x 2 (3 used)"),
+        (FITS, "weights in prefill", "128k (limit)", "1 x 2 (1 idle)"),
+        (TOO_CLOSE, "temporaries in prefill, short by 1.00 GiB", "1000", "2 x 2 (1 idle, replicas)"),
         (DOES_NOT_FIT, "KV cache in decode, short by 1073741824.00 GiB", "0", "-"),
         (UNKNOWN, "driver context in load", "", "-"),
     ],
@@ -162,9 +162,9 @@ def test_a_row_in_words(row: object, binding: str, context: str, lots: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("lot_size", "lots", "idle", "text"), [(1, 3, 0, "3"), (2, 2, 0, "2 x 2"), (8, 1, 7, "1 x 8 (1 used)")]
+    ("lot_size", "lots", "idle", "text"), [(1, 3, 0, "3"), (2, 2, 0, "2 x 2"), (8, 1, 7, "1 x 8 (7 idle)")]
 )
-def test_lots_say_how_many_of_their_cards_are_used(lot_size: int, lots: int, idle: int, text: str) -> None:
+def test_lots_say_how_many_of_their_cards_are_idle(lot_size: int, lots: int, idle: int, text: str) -> None:
     assert lots_text(msgspec.structs.replace(FITS, lot_size=lot_size, lots=lots, idle_cards=idle)) == text
 
 
@@ -192,7 +192,7 @@ def test_the_four_precisions_stand_in_four_lines() -> None:
         "stored    BF16 1.00 GiB",
         "resident  bfloat16 1.00 GiB",
         "compute   matmul bfloat16, norm float32/bfloat16",
-        "KV cache  float8_e4m3fn 1.0 MiB",
+        "KV cache  float8_e4m3fn",
     ]
 
 

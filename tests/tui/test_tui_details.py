@@ -45,14 +45,14 @@ class TestFacts:
             "binds            weights in prefill, short by 9.31 GiB",
             "max concurrency  4",
             "max context      4k",
-            "lots             1 x 2 (1 used)",
+            "lots             1 x 2 (1 idle)",
             "evidence         scaled",
         ):
             assert line in text
 
     def test_name_the_model_limit(self) -> None:
         row = make_row(max_context_tokens=32_765, max_context_is_position_limit=True)
-        assert "max context      32765 (model limit)" in plain(facts(DOCUMENT, row))
+        assert "max context      32765 (limit)" in plain(facts(DOCUMENT, row))
 
     def test_claim_nothing_for_an_unknown_capacity(self) -> None:
         row = make_row(None, max_concurrency=None, max_context_tokens=None, cards_needed=None, lots=None)

@@ -62,6 +62,7 @@ def make_row(capacity: int | None = 80 * GB, need: int = 40 * GB, spread: int = 
         lots=1,
         idle_cards=0,
         prices=(),
+        remarks=(),
         evidence=Evidence.SCALED,
     )
     return msgspec.structs.replace(row, **changes)

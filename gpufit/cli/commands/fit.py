@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 from gpufit.cli.arguments import add_catalog, count
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.output import write_document
+from gpufit.report.registry import EXTENSIONS, FORMATS, format_for, load_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
     from gpufit.memory.terms import Shape
     from gpufit.profile.record import Profile
-
-_FORMATS = ("table", "json", "csv", "markdown", "xlsx")
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +46,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--card", action="append", default=[], metavar="CARD", help="judge this card only (repeat for more): h100-sxm"
     )
-    parser.add_argument("--format", choices=_FORMATS, help="output format (default: table, or by the extension of -o)")
+    parser.add_argument(
+        "--format", choices=tuple(FORMATS), help="output format (default: table, or by the extension of -o)"
+    )
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
     parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE: .txt .json .csv .md .xlsx")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {' '.join(EXTENSIONS)}")
     add_catalog(parser)
 
 
@@ -59,7 +60,6 @@ def run(arguments: argparse.Namespace) -> int:
     from gpufit import flows
     from gpufit.catalog.query import find_card
     from gpufit.catalog.store import load_catalog
-    from gpufit.report.registry import format_for, load_format
 
     chosen = arguments.format or (format_for(str(arguments.output)) if arguments.output else "table")
     form = load_format(chosen)

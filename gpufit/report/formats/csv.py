@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 
-from gpufit.report.cells import COLUMNS, Value
+from gpufit.report.cells import COLUMNS, Value, printable
 from gpufit.report.document import FitDocument
 
 BINARY = False
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+FORMULA_STARTS = ("=", "+", "-", "@")
 """A spreadsheet runs a text cell that begins so as a formula; a leading apostrophe stops it.
 https://owasp.org/www-community/attacks/CSV_Injection"""
 
@@ -26,5 +26,8 @@ def render_fit(document: FitDocument) -> bytes:
 
 
 def guard(value: Value) -> Value:
-    """Text that a spreadsheet would take for a formula, made harmless; numbers stay numbers."""
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+    """Text that a spreadsheet would take for a formula, or a reader for the end of a row, made harmless."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return f"'{text}" if text.startswith(FORMULA_STARTS) else text

@@ -9,7 +9,7 @@ from tabulate import tabulate
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS, printable
 from gpufit.report.document import FitDocument
-from gpufit.report.summary import headline, precision_lines
+from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
 from gpufit.units import format_gib
 
 BINARY = False
@@ -19,7 +19,8 @@ WIDTH = 110
 
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
-    blocks = [headline(document), _cards(document), _phases(document), "\n".join(precision_lines(document.precision))]
+    found = [*precision_lines(document.precision), growth_line(document)]
+    blocks = [headline(document), _cards(document), _phases(document), "\n".join(line for line in found if line)]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
     return printable("\n\n".join(blocks) + "\n").encode()
 
@@ -57,7 +58,8 @@ def _phases(document: FitDocument) -> str:
 
 
 def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
-    return [("assumed on the way to each card", document.assumptions), ("notes", document.notes)]
+    notes = (*document.notes, *remark_lines(document))
+    return [("assumed on the way to each card", document.assumptions), ("notes", notes)]
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, Column, Value
 from gpufit.report.document import FitDocument
-from gpufit.report.summary import headline, precision_lines
+from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
 from gpufit.units import GIB
 
 BINARY = True
@@ -127,8 +127,9 @@ def _evidence(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> Non
         f"offers: {document.offers}",
         f"gpufit {document.gpufit_version}, document schema {document.schema_version}",
         *precision_lines(document.precision),
+        growth_line(document),
         *(f"assumed: {line}" for line in document.assumptions),
-        *(f"note: {line}" for line in document.notes),
+        *(f"note: {line}" for line in (*document.notes, *remark_lines(document))),
     ]
     sheet.set_column(0, 0, 120)
     for number, line in enumerate(lines):

@@ -22,6 +22,8 @@ def find_model(text: str, revision: str | None = None) -> ModelFiles:
 
     A local path never calls out. Raises UnreadableInputError, saying what is wrong with which file.
     """
+    if text != text.encode(errors="replace").decode():
+        raise UnreadableInputError(f"{text!a}: the name is not UTF-8 text, which a profile could not hold; rename it")
     path = Path(text)
     try:
         is_file, is_folder = path.is_file(), path.is_dir()

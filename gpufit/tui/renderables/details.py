@@ -53,6 +53,8 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]
             total = _TEXT[f"total_price_{price.term_days}_days"](document, row)
             yield f"{price.term_days} days", f"{total} {price.currency or ''}".rstrip()
     yield "evidence", str(row.evidence)
+    for remark in row.remarks:
+        yield "remark", remark
 
 
 def _largest(text: str, value: int | None) -> str:
