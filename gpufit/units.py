@@ -50,9 +50,9 @@ def parse_counts(text: str, what: str = "count") -> tuple[int, ...]:
     return tuple(sorted({parse_count(part, what) for part in text.split(",")}))
 
 
-def format_gib(size_bytes: int) -> str:
-    """Bytes as GiB with two decimals, or MiB below 0.1 GiB, so that a small part never reads as 0.00."""
-    if abs(size_bytes) >= GIB // 10:
+def format_size(size_bytes: int) -> str:
+    """Bytes as GiB with two decimals, or MiB below 1 GiB, so that no part loses its digits."""
+    if abs(size_bytes) >= GIB:
         return f"{size_bytes / GIB:.2f} GiB"
     return format_mib(size_bytes)
 

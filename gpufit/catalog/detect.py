@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpufit.catalog.record import Card, Catalog
-from gpufit.units import format_gib
+from gpufit.units import format_size
 
 MEMORY_TOLERANCE = 0.03
 """Driver branches move a card's total by up to 2%; a larger difference means another setting or another card."""
@@ -84,13 +84,13 @@ def _memory_warnings(card: Card, total_bytes: int | None) -> tuple[str, ...]:
     if total_bytes is None:
         return ()
     if not known:
-        return (f"no memory total of {card.id} is known, so the {format_gib(total_bytes)} seen here were not checked",)
+        return (f"no memory total of {card.id} is known, so the {format_size(total_bytes)} seen here were not checked",)
     nearest = min(known, key=lambda total: abs(total - total_bytes))
     off = total_bytes / nearest - 1
     if abs(off) <= MEMORY_TOLERANCE:
         return ()
     direction = "above" if off > 0 else "below"
     return (
-        f"its memory, {format_gib(total_bytes)}, is {abs(off):.0%} {direction} the {format_gib(nearest)} of {card.id}: "
+        f"its memory, {format_size(total_bytes)}, is {abs(off):.0%} {direction} the {format_size(nearest)} of {card.id}: "
         "a MIG or vGPU slice, another ECC mode, a modded card, or the wrong row",
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.units import format_gib, format_tokens
+from gpufit.units import format_size, format_tokens
 
 Value = str | int | float | None
 
@@ -54,7 +54,7 @@ def _plain(value: Value) -> str:
 
 
 def _gib(size: int | None) -> str:
-    return "" if size is None else format_gib(size)
+    return "" if size is None else format_size(size)
 
 
 def _size_column(key: str, title: str, on_screen: bool = True) -> Column:
@@ -77,10 +77,15 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def binding_place(row: CardRow) -> str:
+    """What binds: part and phase."""
+    return f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
+
+
 def binding_text(row: CardRow) -> str:
     """What binds, in words: part, phase, and by how much it is short."""
-    text = f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
-    return text if not row.binding.short_bytes else f"{text}, short by {format_gib(row.binding.short_bytes)}"
+    text = binding_place(row)
+    return text if not row.binding.short_bytes else f"{text}, short by {format_size(row.binding.short_bytes)}"
 
 
 def max_context_text(row: CardRow) -> str:
@@ -132,7 +137,7 @@ COLUMNS: tuple[Column, ...] = (
     _size_column("headroom_bytes", "headroom"),
     _size_column("headroom_lower_bytes", "headroom, lower", on_screen=False),
     _size_column("headroom_upper_bytes", "headroom, upper", on_screen=False),
-    Column("binding", "binds", lambda document, row: binding_text(row), lambda document, row: binding_text(row)),
+    Column("binding", "binds", lambda document, row: binding_text(row), lambda document, row: binding_place(row)),
     *(
         Column(
             name,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.document import FitDocument
-from gpufit.units import format_gib, format_tokens
+from gpufit.units import format_size, format_tokens
 
 
 def headline(document: FitDocument) -> str:
@@ -58,4 +58,4 @@ def precision_lines(precision: Precision) -> list[str]:
 
 
 def _shares(shares: Sequence[DtypeShare]) -> str:
-    return ", ".join(f"{share.dtype} {format_gib(share.size_bytes)}" for share in shares)
+    return ", ".join(f"{share.dtype} {format_size(share.size_bytes)}" for share in shares)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import count, counts
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
-from gpufit.units import format_gib, format_tokens
+from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
     from gpufit.profile.record import Cell, Profile
@@ -107,7 +107,7 @@ def cell_line(cell: Cell) -> str:
     where = f"context {format_tokens(cell.context_tokens)} x {cell.concurrency}"
     match cell.outcome:
         case Measured(phases=phases, wall_seconds=seconds):
-            peaks = ", ".join(f"{one.phase} {format_gib(one.allocated_bytes)}" for one in phases)
+            peaks = ", ".join(f"{one.phase} {format_size(one.allocated_bytes)}" for one in phases)
             return f"{where}: {peaks}, {seconds:.2f} s"
         case OutOfMemory(phase=phase, message=message):
             return f"{where}: out of memory in {phase}: {message[:120]}"

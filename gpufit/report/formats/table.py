@@ -10,7 +10,7 @@ from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS, printable
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
-from gpufit.units import format_gib
+from gpufit.units import format_size
 
 BINARY = False
 
@@ -39,15 +39,15 @@ def _cards(document: FitDocument) -> str:
 def _phases(document: FitDocument) -> str:
     names = [name for name in Parts.NAMES if any(getattr(one.parts, name) for one in document.phases.values())]
     rows = [
-        [PART_TITLES[name], *(format_gib(getattr(one.parts, name)) for one in document.phases.values())]
+        [PART_TITLES[name], *(format_size(getattr(one.parts, name)) for one in document.phases.values())]
         for name in names
     ]
-    rows.append(["allocated", *(format_gib(one.allocated_bytes) for one in document.phases.values())])
+    rows.append(["allocated", *(format_size(one.allocated_bytes) for one in document.phases.values())])
     rows.append(
         [
             "interval",
             *(
-                f"{format_gib(one.allocated_lower_bytes)} to {format_gib(one.allocated_upper_bytes)}"
+                f"{format_size(one.allocated_lower_bytes)} to {format_size(one.allocated_upper_bytes)}"
                 for one in document.phases.values()
             ),
         ]

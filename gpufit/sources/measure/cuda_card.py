@@ -17,7 +17,7 @@ import torch
 from gpufit.profile.record import DeviceInfo, DeviceReading
 from gpufit.sources.measure import nvml
 from gpufit.sources.measure.nvml import CardState, ProcessUse, Unavailable
-from gpufit.units import MIB, format_gib
+from gpufit.units import MIB, format_size
 
 SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """The allocator's settings, newest name first. https://docs.pytorch.org/docs/stable/notes/cuda.html"""
@@ -174,7 +174,7 @@ def card_flags(state: CardState, pid: int) -> Iterator[str]:
     if others:
         yield f"the card is shared: {_told(others)} on it before this run"
     elif isinstance(state.memory, nvml.CardMemory) and state.memory.used_bytes > IDLE_BYTES:
-        yield f"{format_gib(state.memory.used_bytes)} of the card were in use before this run, by nobody visible here"
+        yield f"{format_size(state.memory.used_bytes)} of the card were in use before this run, by nobody visible here"
     if isinstance(state.memory, Unavailable):
         yield f"NVML does not tell the card's use ({state.memory.error}): {MEM_GET_INFO} replaces it"
     if state.mig is True:
@@ -186,7 +186,7 @@ def card_flags(state: CardState, pid: int) -> Iterator[str]:
 def _told(others: list[ProcessUse]) -> str:
     count = f"{len(others)} other process{'es' if len(others) > 1 else ''}"
     known = [one.size_bytes for one in others if one.size_bytes is not None]
-    return f"{count} with {format_gib(sum(known))}" if len(known) == len(others) else f"{count} of unknown size"
+    return f"{count} with {format_size(sum(known))}" if len(known) == len(others) else f"{count} of unknown size"
 
 
 def _amd_bytes(index: int) -> tuple[int | None, str]:

@@ -124,7 +124,8 @@ def quantization_of(config: Any) -> Quantization | None:
     raw = declared if isinstance(declared, dict) else declared.to_dict()
     method = str(getattr(raw.get("quant_method"), "value", raw.get("quant_method", "unknown")))
     scalars = {key: str(value) for key, value in sorted(raw.items()) if isinstance(value, bool | int | float | str)}
-    scalars.pop("quant_method", None)
+    for name in ("quant_method", "gguf_file", "dequantize"):  # transformers' own notes, not the method's parameters
+        scalars.pop(name, None)
     return Quantization(method=method, parameters=scalars)
 
 

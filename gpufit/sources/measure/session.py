@@ -25,7 +25,7 @@ from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
 from gpufit.sources.measure.storages import ResidentModel, resident_model
-from gpufit.units import GIB, KIB, MIB, format_gib
+from gpufit.units import GIB, KIB, MIB, format_size
 
 _ASKED = re.compile(r"[Tt]ried to allocate ([\d.]+) (GiB|MiB|KiB|bytes)")
 _UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB, "bytes": 1}
@@ -166,7 +166,7 @@ def _load_within_memory(planned: PlannedRun) -> Any:
         if not is_out_of_memory(error):
             raise
         asked = asked_bytes(str(error))
-        what = f" (it asked for {format_gib(asked)} more)" if asked else ""
+        what = f" (it asked for {format_size(asked)} more)" if asked else ""
         raise MeasurementError(
             f"{planned.job.model_source} does not fit on {device}: memory ran out while it was loaded{what}; "
             "measure it on a larger device, or in a smaller --dtype"

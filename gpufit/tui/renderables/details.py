@@ -17,7 +17,7 @@ from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, part_bytes
 from gpufit.tui.renderables.words import VERDICT_WORDS
-from gpufit.units import format_gib
+from gpufit.units import format_size
 
 _TEXT = {column.key: column.text for column in COLUMNS}
 _LABEL_WIDTH = 17
@@ -102,8 +102,8 @@ def _sizes(name: str, row: CardRow, of_phases: Sequence[int | None]) -> _Line:
 
 
 def _line(title: str, of_phases: Sequence[int | None], here: int, style: str) -> _Line:
-    sizes = ("" if size is None else format_gib(size) for size in of_phases)
-    return _Line(title, (*sizes, format_gib(here), f"{here:,}"), style)
+    sizes = ("" if size is None else format_size(size) for size in of_phases)
+    return _Line(title, (*sizes, format_size(here), f"{here:,}"), style)
 
 
 def _aligned(lines: Sequence[_Line]) -> Text:

@@ -1,0 +1,50 @@
+"""The README's examples are real output: the command that stands there, run again, says the same."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from model_files import REPOSITORY
+
+from gpufit.cli.main import main
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```console\n\$ (gpufit fit [^\n]+)\n(.*?)\n```", README, re.DOTALL)
+
+
+def test_the_readme_has_an_example() -> None:
+    assert EXAMPLES
+
+
+@pytest.mark.parametrize(("command", "shown"), EXAMPLES)
+def test_an_example_is_what_the_command_prints(
+    command: str,
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 0
+    assert capsysbinary.readouterr().out.decode() == shown + "\n"
+
+
+def test_every_link_to_a_file_leads_to_one() -> None:
+    for target in re.findall(r"\]\(((?!https?:)[^)#]+)\)", README):
+        assert (REPOSITORY / target).exists(), target
+
+
+def test_the_profile_narration_is_that_of_the_recorded_profile() -> None:
+    from gpufit.cli.commands.profile import cell_line, summary_lines
+    from gpufit.profile.store import load_profile
+
+    recorded = REPOSITORY / "tests" / "facts" / "profiles" / "SmolLM2-135M-Instruct.Q4_1.json"
+    profile = load_profile(recorded)
+    lines = [f"[{number}/9] {cell_line(cell)}" for number, cell in enumerate(profile.cells, start=1)]
+    lines += summary_lines(profile, Path("profiles") / recorded.name)
+    assert "\n".join(lines) in README
