@@ -91,6 +91,6 @@ def _memory_warnings(card: Card, total_bytes: int | None) -> tuple[str, ...]:
         return ()
     direction = "above" if off > 0 else "below"
     return (
-        f"its memory, {format_size(total_bytes)}, is {abs(off):.0%} {direction} the {format_size(nearest)} of {card.id}: "
-        "a MIG or vGPU slice, another ECC mode, a modded card, or the wrong row",
+        f"its memory, {format_size(total_bytes)}, is {abs(off):.0%} {direction} the {format_size(nearest)} of "
+        f"{card.id}: a MIG or vGPU slice, another ECC mode, a modded card, or the wrong row",
     )
