@@ -21,6 +21,7 @@ def write_atomically(content: bytes, path: Path) -> None:
     target = _target(path)
     temporary = target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}")
     try:
+        _refuse_special(path, target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("xb") as file:
             if target.exists():
@@ -41,6 +42,7 @@ def check_writable(path: Path) -> None:
     """Raise UnreadableInputError now if `write_atomically` could not create its file later; leaves nothing behind."""
     try:
         target = _target(path)
+        _refuse_special(path, target)
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(prefix=_temporary_prefix(target), dir=target.parent):
             pass
@@ -51,6 +53,13 @@ def check_writable(path: Path) -> None:
 def _target(path: Path) -> Path:
     """What a link leads to: the file is replaced, never the link (`/dev/stdout` is one)."""
     return Path(os.path.realpath(path))
+
+
+def _refuse_special(path: Path, target: Path) -> None:
+    """A folder, a device or a pipe is never replaced by a file."""
+    if target.exists() and not target.is_file():
+        what = "a folder" if target.is_dir() else "a device or a pipe"
+        raise UnreadableInputError(f"{path}: cannot be written (it is {what}, not a file); nothing was changed")
 
 
 def _temporary_prefix(target: Path) -> str:

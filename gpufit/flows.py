@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from gpufit.advice.verdict import judge
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog, OfferBook
-from gpufit.errors import UsageError
+from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.memory.check import faults
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
@@ -67,7 +68,11 @@ def load_named_profile(path: Path) -> Profile:
 
     if path.suffix == ".gguf" or _is_folder(path):
         raise UsageError(f"{path} is a model, not a profile; measure it first: gpufit profile {path}")
-    return load_profile(path)
+    profile = load_profile(path)
+    fault = next(faults(profile), None)
+    if fault is not None:
+        raise UnreadableInputError(f"{path}: damaged profile: {fault}; restore the file or measure again")
+    return profile
 
 
 def _is_folder(path: Path) -> bool:

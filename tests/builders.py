@@ -157,10 +157,10 @@ def make_profile(**changes: Any) -> Profile:
         engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
         precision=Precision(
             stored=(DtypeShare(dtype="Q4_1", size_bytes=80_000_000, tensors=200),),
-            resident=(DtypeShare(dtype="bfloat16", size_bytes=WEIGHTS, tensors=200),),
-            compute=(ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=211),),
-            kv=(DtypeShare(dtype="bfloat16", size_bytes=KV_PER_TOKEN * 128, tensors=60),),
-            findings=("stored Q4_1, resident bfloat16: dequantised at load",),
+            resident=(DtypeShare(dtype="float16", size_bytes=WEIGHTS, tensors=200),),
+            compute=(ComputeDtype(family="matmul", dtypes=("float16",), calls=211),),
+            kv=(DtypeShare(dtype="float16", size_bytes=KV_PER_TOKEN * 128, tensors=60),),
+            findings=("stored Q4_1, resident float16: dequantised at load",),
         ),
         environment=Environment(
             device=DeviceInfo(kind="cpu", name="AMD EPYC", total_bytes=24 * 2**30),

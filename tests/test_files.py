@@ -90,7 +90,7 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.mkdir()
     (path / "kept").write_bytes(b"")
-    with pytest.raises(UnreadableInputError, match="Is a directory"):
+    with pytest.raises(UnreadableInputError, match="it is a folder"):
         write_atomically(b"new", path)
     assert names_in(tmp_path) == ["out"]
     assert names_in(path) == ["kept"]

@@ -12,7 +12,7 @@ from gpufit.catalog.record import Card
 from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Parts, Phase, weakest
+from gpufit.profile.record import Evidence, OutOfMemory, Parts, Phase, Profile, weakest
 
 
 class Verdict(enum.StrEnum):
@@ -112,17 +112,19 @@ def surely_enough(phases: Sequence[PhaseNeed]) -> int:
 def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
     """The verdict for one card at one shape; memory of several cards is never pooled.
 
-    `same_card` says that the profile was measured on this very card, so that nothing needs replacing.
+    `same_card` says that the profile was measured on this very card, so that nothing needs replacing, and what ran
+    out of memory there does not fit.
     """
     carrier = carrier_to(card, predictor.profile, same_card)
     needs = tuple(carrier.need(one) for one in predictor.at(shape))
     worst = worst_phase(needs)
     capacity = card.capacity_bytes
-    largest = _Largest(predictor, carrier, capacity or 0, shape)
-    verdict = _verdict(needs, capacity)
-    concurrency = None if capacity is None else largest.concurrency()
-    cards = _cards_needed(verdict, concurrency, shape)
-    context, position_bound = (None, False) if capacity is None else largest.context()
+    fitting = _Fitting(predictor, carrier, capacity or 0, shape, _limits(predictor.profile) if same_card else ())
+    verdict = _verdict(needs, capacity, fitting)
+    promised = capacity is not None and not carrier.compute_dtype_missing
+    concurrency = fitting.concurrency() if promised else None
+    context, position_bound = fitting.context() if promised else (None, False)
+    cards = _cards_needed(verdict, concurrency, shape, card.devices_per_card)
     return CardVerdict(
         card=card,
         capacity_bytes=capacity,
@@ -135,7 +137,7 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
         max_concurrency=concurrency,
         max_context_tokens=context,
         max_context_is_position_limit=position_bound,
-        arrangement=None if cards is None else Arrangement.SINGLE if cards == 1 else Arrangement.REPLICAS,
+        arrangement=_arrangement(verdict, cards),
         cards_needed=cards,
         lots=None if cards is None else lots_for(cards, lot_size),
         evidence=weakest(need.evidence for need in needs),
@@ -143,12 +145,28 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
     )
 
 
-def _verdict(phases: Sequence[PhaseNeed], capacity: int | None) -> Verdict:
+def _limits(profile: Profile) -> tuple[Shape, ...]:
+    """The shapes that ran out of memory where the profile was measured."""
+    return tuple(
+        Shape(cell.context_tokens, cell.new_tokens, cell.concurrency)
+        for cell in profile.cells
+        if isinstance(cell.outcome, OutOfMemory)
+    )
+
+
+def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fitting) -> Verdict:
     if capacity is None:
         return Verdict.UNKNOWN
-    if surely_enough(phases) <= capacity:
-        return Verdict.FITS
-    return Verdict.TOO_CLOSE if needed_at_least(phases) <= capacity else Verdict.DOES_NOT_FIT
+    if fitting.ran_out_of_memory(fitting.shape) or needed_at_least(phases) > capacity:
+        return Verdict.DOES_NOT_FIT
+    surely = surely_enough(phases) <= capacity and not fitting.carrier.compute_dtype_missing
+    return Verdict.FITS if surely else Verdict.TOO_CLOSE
+
+
+def _arrangement(verdict: Verdict, cards: int | None) -> Arrangement | None:
+    if cards is None:
+        return None
+    return Arrangement.SINGLE if verdict is Verdict.FITS else Arrangement.REPLICAS
 
 
 def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
@@ -158,22 +176,33 @@ def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
     return Binding(phase=worst.phase, part=part, part_bytes=sizes[part], short_bytes=short)
 
 
-def _cards_needed(verdict: Verdict, concurrency: int | None, shape: Shape) -> int | None:
+def _cards_needed(verdict: Verdict, concurrency: int | None, shape: Shape, devices_per_card: int) -> int | None:
+    """Cards for all sequences; a card of several devices holds a whole copy on each."""
     if verdict is Verdict.FITS:
         return 1
     if not concurrency:
         return None
-    return -(-shape.concurrency // concurrency)
+    copies = -(-shape.concurrency // concurrency)
+    return -(-copies // devices_per_card)
 
 
 @dataclass(frozen=True)
-class _Largest:
-    """The searches along one axis, everything else held."""
+class _Fitting:
+    """What surely fits one card, and the searches for the largest along one axis."""
 
     predictor: Predictor
     carrier: Carrier
     capacity_bytes: int
     shape: Shape
+    limits: tuple[Shape, ...]
+    """What ran out of memory on this very card."""
+
+    def ran_out_of_memory(self, shape: Shape) -> bool:
+        """Whether a shape no larger than this one ran out of memory on this very card."""
+        return any(
+            limit.context_tokens <= shape.context_tokens and limit.concurrency <= shape.concurrency
+            for limit in self.limits
+        )
 
     def concurrency(self) -> int:
         if self.predictor.profile.memory_model is None:
@@ -192,6 +221,8 @@ class _Largest:
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
+        if self.ran_out_of_memory(shape):
+            return False
         upper = self.carrier.upper_bytes
         return all(upper(one) <= self.capacity_bytes for one in self.predictor.at(shape))
 

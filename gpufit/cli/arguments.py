@@ -35,6 +35,13 @@ def counts(what: str) -> Callable[[str], tuple[int, ...]]:
     return reader(parse_counts, what)
 
 
+def seed(text: str) -> int:
+    """A seed as torch takes it: a whole number of 63 bits."""
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"--seed must be a whole number from 0 to 2**63 - 1, not {text!r}")
+    return int(text)
+
+
 def add_catalog(parser: argparse.ArgumentParser) -> None:
     """`--catalog DIR`."""
     parser.add_argument(

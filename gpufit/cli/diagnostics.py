@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import os
 import sys
@@ -31,8 +32,9 @@ _CODES: dict[type[GpufitError], ExitCode] = {
 
 
 def say(text: str) -> None:
-    """A line of narration."""
-    print(text, file=sys.stderr, flush=True)
+    """A line of narration. Where standard error cannot be written there is nobody to tell, and the answer stands."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def report_error(error: GpufitError, debug: bool) -> ExitCode:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.files import write_atomically
@@ -15,21 +16,34 @@ def write_document(content: bytes, binary: bool, output: Path | None) -> None:
 
     Raises UsageError rather than fill a terminal with a workbook, UnreadableInputError when a file cannot be written.
     """
-    if output is not None and (not output.exists() or output.is_file()):
-        write_atomically(content, output)
-        return
-    if output is not None:
+    if output is None:
+        _write_standard_output(content, binary)
+    elif output.exists() and not output.is_file() and not output.is_dir():
         _write_special(content, output)
-        return
-    if binary and sys.stdout.isatty():
+    else:
+        write_atomically(content, output)
+
+
+def _write_standard_output(content: bytes, binary: bool) -> None:
+    stdout: TextIO | None = sys.stdout  # None when the shell closed it
+    if stdout is None:
+        raise UnreadableInputError("standard output is closed; give a file with -o FILE")
+    if binary and stdout.isatty():
         raise UsageError("this format is not text; give it a file with -o FILE")
     try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        stdout.flush()
+        stdout.buffer.write(content)
+        stdout.buffer.flush()
     except BrokenPipeError:
-        # The reader (`head`) has what it wanted. Python would complain again when it closes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(stdout)  # the reader (`head`) has what it wanted
+    except OSError as error:
+        _silence(stdout)
+        raise UnreadableInputError(f"standard output: cannot be written ({error.strerror})") from error
+
+
+def _silence(stream: TextIO) -> None:
+    """Nothing more goes to a stream that failed: Python would complain again when it closes it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _write_special(content: bytes, output: Path) -> None:

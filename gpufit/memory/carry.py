@@ -15,7 +15,7 @@ import msgspec
 
 from gpufit.catalog.record import Card
 from gpufit.memory.predict import PhasePrediction
-from gpufit.profile.record import DeviceInfo, Evidence, Parts, Phase, Profile, weakest
+from gpufit.profile.record import DeviceInfo, Evidence, Measured, Parts, Phase, Profile, weakest
 from gpufit.units import MIB
 
 CUBLAS_WORKSPACE_BYTES = 8_519_680
@@ -89,6 +89,9 @@ class Carrier:
     """Share of temporaries and activations that may be more or less on the card."""
     replaced: bool
     """Whether anything was replaced: a need is then `scaled`, on the very card it was measured on it is not."""
+    compute_dtype_missing: bool
+    """The card's hardware lacks the dtype that the model computed in: kernels fall back, and what they then take (all
+    attention scores, for one) was not seen, so nothing is promised to fit."""
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
 
@@ -141,11 +144,12 @@ def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
     if same_card and device.context_bytes is not None:
         return Carrier(
             context_bytes=device.context_bytes,
-            context_spread_bytes=0,
+            context_spread_bytes=max(_context_at_most(profile) - device.context_bytes, 0),
             workspace_bytes=0,
             dequantised_bytes=0,
             scratch_uncertainty=0.0,
             replaced=False,
+            compute_dtype_missing=False,
             remarks=_remarks(card, profile),
         )
     assumed = (
@@ -160,6 +164,7 @@ def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
         dequantised_bytes=_dequantised_bytes(card, profile),
         scratch_uncertainty=SCRATCH_UNCERTAINTY if device.kind == "cpu" else 0.0,
         replaced=True,
+        compute_dtype_missing=_missing_dtype(card, profile) is not None,
         remarks=(*_remarks(card, profile), *assumed),
     )
 
@@ -174,15 +179,38 @@ def _dequantised_bytes(card: Card, profile: Profile) -> int:
     return sum(share.size_bytes for share in profile.precision.resident if share.dtype.startswith("float8"))
 
 
+def _missing_dtype(card: Card, profile: Profile) -> str | None:
+    """The dtype of the model's matrix products where the card's hardware lacks it.
+
+    Below compute capability 8.0 torch's fused attention takes float16 and float32 only, and bfloat16 takes the route
+    that keeps all scores. https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/transformers/cuda/sdp_utils.cpp
+    """
+    matmul = next((one.dtypes[0] for one in profile.precision.compute if one.family == "matmul" and one.dtypes), None)
+    return matmul if matmul is not None and card.supports(matmul) is False else None
+
+
+def _context_at_most(profile: Profile) -> int:
+    """The most that the process held outside the allocator over all phases of a run on a card, in bytes."""
+    seen = [0]
+    for cell in profile.measured_cells:
+        for peak in cell.outcome.phases if isinstance(cell.outcome, Measured) else ():
+            sizes = {one.quantity: one.size_bytes for one in peak.readings}
+            seen.append(sizes.get("process", 0) - sizes.get("reserved", 0))
+    return max(seen)
+
+
 def _remarks(card: Card, profile: Profile) -> tuple[str, ...]:
     said = []
     if card.capacity_bytes is None:
         said.append("nobody has reported what software sees on this card, so it is not judged")
     if card.devices_per_card > 1:
         said.append(f"software sees {card.devices_per_card} devices on this card; capacity and verdict are for one")
-    matmul = next((one.dtypes[0] for one in profile.precision.compute if one.family == "matmul" and one.dtypes), None)
-    if matmul is not None and card.supports(matmul) is False:
-        said.append(f"no {matmul} in this card's hardware: it runs slowly or needs another dtype")
+    missing = _missing_dtype(card, profile)
+    if missing is not None:
+        said.append(
+            f"no {missing} in this card's hardware: attention may fall back to keeping all its scores, so nothing is "
+            "promised to fit; measure in another dtype (--dtype float16)"
+        )
     if _dequantised_bytes(card, profile):
         said.append("no FP8 in this card's hardware: FP8 weights are counted at two bytes each")
     return tuple(said)

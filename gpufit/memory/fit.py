@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from gpufit.memory.predict import growth_of, predict_parts
 from gpufit.memory.terms import TERMS, Shape, terms_for
 from gpufit.profile.record import (
@@ -100,16 +102,20 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: 
     """The phase's model: with scores where attention is eager, or where the held-out cells plainly ask for them.
 
     Fused attention falls back to keeping its scores for some shapes without saying so
-    (https://github.com/huggingface/transformers/issues/46960); a straight line would then promise too little.
+    (https://github.com/huggingface/transformers/issues/46960), and a window's mask grows with tokens squared; a
+    straight line through small cells would then promise too little, so the curved fit is kept beside it.
     """
-    if attention == "eager":
-        return _fit_terms(phase, samples, window, scores=True)
-    straight = _fit_terms(phase, samples, window, scores=False)
-    if straight.worst_held_out_error is None or straight.worst_held_out_error <= STRAIGHT_ENOUGH:
-        return straight
     curved = _fit_terms(phase, samples, window, scores=True)
-    better = (curved.worst_held_out_error or 0.0) <= straight.worst_held_out_error / 2
-    return curved if better else straight
+    if attention == "eager" or phase is Phase.DECODE:
+        return curved
+    straight = _fit_terms(phase, samples, window, scores=False)
+    asked_for = (
+        straight.worst_held_out_error is not None
+        and curved.worst_held_out_error is not None
+        and straight.worst_held_out_error > STRAIGHT_ENOUGH
+        and curved.worst_held_out_error <= straight.worst_held_out_error / 2
+    )
+    return curved if asked_for else msgspec.structs.replace(straight, curved=curved.parts)
 
 
 def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, scores: bool) -> PhaseModel:

@@ -26,7 +26,7 @@ from gpufit.profile.record import (
     weakest,
 )
 
-SMALLEST_GROWTH_ERROR = 0.005
+SMALLEST_GROWTH_ERROR = 0.01
 """No fit of what grows is trusted further than this, however well it met the cells it was tested on (assumed)."""
 
 ERROR_SAFETY_FACTOR = 2.0
@@ -169,6 +169,7 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
     parts = predict_parts(one.parts, one.phase, shape, profile.model.sliding_window)
+    curved = predict_parts(one.curved, one.phase, shape, profile.model.sliding_window)
     distance = distance_outside(model, shape)
     growth = growth_of(parts)
     margin = margin_bytes(one, growth, distance)
@@ -176,6 +177,6 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
         phase=one.phase,
         parts=parts,
         lower_bytes=parts.total_bytes - growth + least_growth_bytes(growth, margin, distance),
-        upper_bytes=parts.total_bytes + margin,
+        upper_bytes=max(parts.total_bytes, curved.total_bytes) + margin,
         evidence=weakest([profile.evidence, Evidence.SCALED]) if distance > 1 else profile.evidence,
     )

@@ -153,7 +153,8 @@ def _peak_positions(lifetimes: _Lifetimes, events: Sequence[Event], windows: Seq
     for delta in change[: len(events) + 1]:
         running += delta
         totals.append(running)
-    return [max(range(w.start, w.end + 1), key=totals.__getitem__) for w in windows]
+    # Of equal moments the last: a block that a loader reserves and gives back is not what fills it afterwards.
+    return [max(range(w.end, w.start - 1, -1), key=totals.__getitem__) for w in windows]
 
 
 def _compose(alive: Sequence[_Block], position: int) -> Peak:

@@ -139,7 +139,8 @@ class Measured(Record, frozen=True, kw_only=True, tag_field="type", tag="measure
 class OutOfMemory(Record, frozen=True, kw_only=True, tag_field="type", tag="out_of_memory"):
     """A cell that ran into the memory limit."""
 
-    phase: Phase
+    phase: Phase | None
+    """The phase it struck in; absent when the system killed the process, which then could not say."""
     message: str
     """The error as the library worded it, first line."""
     asked_bytes: Size | None = None
@@ -237,9 +238,9 @@ class ModelInfo(Record, frozen=True, kw_only=True):
     """Elements of all parameters, tied ones once."""
     generates: bool
     """False for an encoder: one `forward`, no cache."""
-    position_limit: int | None = None
+    position_limit: Count | None = None
     """The longest sequence its position scheme allows; absent where it has no limit."""
-    sliding_window: int | None = None
+    sliding_window: Count | None = None
     """Tokens a sliding layer sees; absent where no layer slides."""
     revision: str | None = None
 
@@ -308,7 +309,7 @@ class Coefficient(Record, frozen=True, kw_only=True):
     """One physical term of one part: bytes for each unit of the term."""
 
     term: TermName
-    bytes_per_unit: Annotated[float, msgspec.Meta(ge=0)]
+    bytes_per_unit: Annotated[float, msgspec.Meta(ge=0, le=1e18)]
     """Never negative."""
 
 
@@ -325,6 +326,9 @@ class PhaseModel(Record, frozen=True, kw_only=True):
 
     phase: Phase
     parts: tuple[PartModel, ...]
+    curved: tuple[PartModel, ...] = ()
+    """The same cells fitted with a term in tokens squared: what a straight line may miss far outside, so the upper
+    bound is never below it. Empty where `parts` have that term, or where none is possible."""
     fitted_cells: int
     held_out_cells: int
     worst_fitted_error: float

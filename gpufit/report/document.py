@@ -249,9 +249,10 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
             f"{smallest.context_tokens} x {smallest.concurrency}"
         )
     model = profile.memory_model
-    if model is not None and distance_outside(model, shape) > 1:
+    distance = 1.0 if model is None else distance_outside(model, shape)
+    if model is not None and distance > 1:
         notes.append(
-            f"the scenario lies {distance_outside(model, shape):.1f} times beyond what was measured (up to "
+            f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was measured (up to "
             f"{model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} tokens in "
             "all): scaled, with a wider interval"
         )

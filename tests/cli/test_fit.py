@@ -107,8 +107,8 @@ def test_a_single_sequence_too_long_for_every_card_is_status_1(gpufit: Run, tmp_
     save_profile(
         msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, position_limit=None)), path
     )
-    # 16m tokens of 25,016 B are 420 GB: more than the largest card's 288 GiB.
-    done = gpufit("fit", path, "--context", "16m", "--concurrency", "1", "--json")
+    # 64m tokens of 25,016 B are 1.7 TB: far more than the largest card's 288 GiB.
+    done = gpufit("fit", path, "--context", "64m", "--concurrency", "1", "--json")
     rows = json.loads(done.stdout)["cards"]
     assert done.code == 1
     assert {row["verdict"] for row in rows} == {"does_not_fit", "unknown"}

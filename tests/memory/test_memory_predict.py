@@ -104,9 +104,9 @@ def test_twice_as_many_sequences_never_surely_need_less_however_bad_the_fit(
         assert more.lower_bytes >= less.lower_bytes
 
 
-def test_a_perfect_fit_is_still_not_trusted_beyond_half_a_percent_of_what_grew() -> None:
-    # 2 x 0.5 % of 50,000,000.
-    assert margin_bytes(make_phase(worst_miss_bytes=0, largest_growth_bytes=50_000_000), 1, 1.0) == 500_000
+def test_a_perfect_fit_is_still_not_trusted_beyond_a_percent_of_what_grew() -> None:
+    # 2 x 1 % of 50,000,000.
+    assert margin_bytes(make_phase(worst_miss_bytes=0, largest_growth_bytes=50_000_000), 1, 1.0) == 1_000_000
 
 
 def test_a_phase_in_which_nothing_grew_has_no_margin_for_nothing() -> None:

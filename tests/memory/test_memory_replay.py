@@ -92,8 +92,8 @@ def test_what_is_not_known_by_name_is_temporary() -> None:
     assert sorted(peak.blocks) == [5, 10]
 
 
-def test_the_first_of_two_equal_peaks_is_taken() -> None:
-    assert only_peak([Event(1, 10), Event(1, 0), Event(1, 10)]).position == 1
+def test_the_last_of_two_equal_peaks_is_taken() -> None:
+    assert only_peak([Event(1, 10), Event(1, 0), Event(1, 10)]).position == 3
 
 
 def test_a_free_of_a_block_that_was_never_seen_changes_nothing() -> None:

@@ -108,7 +108,7 @@ def test_notes_hold_every_assumption_and_note() -> None:
     for said in (*document.assumptions, *document.notes):
         assert " ".join(said.split()) in text
     assert "profile profiles/tiny.json" in text
-    assert "resident bfloat16" in text
+    assert "resident float16" in text
 
 
 class TestHeader:

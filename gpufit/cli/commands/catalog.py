@@ -100,7 +100,8 @@ def _lines(value: object, depth: int) -> list[str]:
 def _check(arguments: argparse.Namespace, catalog: Catalog) -> str:
     unsized = [card.id for card in catalog.cards if card.capacity_bytes is None]
     folders = sorted({str(Path(origin.path).parent) for origin in catalog.card_origins.values()})
-    lines = [f"{len(catalog.cards)} cards and {len(catalog.offer_books)} offer books read from {', '.join(folders)}"]
+    books = ", ".join(book.name for book in catalog.offer_books)
+    lines = [f"{len(catalog.cards)} cards and the offer books {books} read from {', '.join(folders)}"]
     if unsized:
         lines.append(f"no usable memory known, so never judged: {', '.join(unsized)}")
     replaced = [card for card, origin in catalog.card_origins.items() if origin.replaces]

@@ -1,4 +1,4 @@
-"""Judge profiles against the catalog: which cards fit, what binds, how many lots.
+"""Judge a profile against the catalog: which cards fit, what binds, how many lots.
 
 Exit status 1 when no card fits, alone or as replicas.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from gpufit.cli.arguments import add_catalog, count
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.output import write_document
+from gpufit.errors import UsageError
 from gpufit.report.registry import EXTENSIONS, FORMATS, format_for, load_format
 from gpufit.units import format_tokens
 
@@ -65,8 +66,9 @@ def run(arguments: argparse.Namespace) -> int:
     form = load_format(chosen)
     profile = flows.load_named_profile(arguments.profile)
     catalog = load_catalog(arguments.catalog)
-    cards = [find_card(catalog, text) for text in arguments.card]
+    cards = list({card.id: card for card in (find_card(catalog, text) for text in arguments.card)}.values())
     shape = _shape(arguments, profile)
+    _refuse_own_input(arguments)
     document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
@@ -74,16 +76,25 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.ANSWERED if document.something_fits else ExitCode.NOTHING_FITS
 
 
+def _refuse_own_input(arguments: argparse.Namespace) -> None:
+    """A report never takes the place of the profile it was made from."""
+    output = arguments.output
+    if output is not None and output.exists() and output.samefile(arguments.profile):
+        raise UsageError(f"{output} is the profile itself; write the report to another file")
+
+
 def _shape(arguments: argparse.Namespace, profile: Profile) -> Shape:
     """The scenario; what was not given comes from the largest measured cell, and is said."""
     from gpufit.flows import default_shape
     from gpufit.memory.terms import Shape
 
+    if arguments.new_tokens is not None and not profile.model.generates:
+        raise UsageError(f"{profile.model.name} is an encoder and generates nothing: leave --new-tokens out")
     given = (arguments.context, arguments.concurrency, arguments.new_tokens)
     if None not in given:
         return Shape(arguments.context, arguments.new_tokens, arguments.concurrency)
     start = default_shape(profile)
-    new_tokens = arguments.new_tokens or (1 if arguments.context else start.new_tokens)
+    new_tokens = arguments.new_tokens or (min(start.new_tokens, 1) if arguments.context else start.new_tokens)
     shape = Shape(arguments.context or start.context_tokens, new_tokens, arguments.concurrency or start.concurrency)
     if arguments.context is None or arguments.concurrency is None:
         say(

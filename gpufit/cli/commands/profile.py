@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts
+from gpufit.cli.arguments import count, counts, seed
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
@@ -56,11 +56,14 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         default="last",
         help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random token ids (default: 0)")
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
     parser.add_argument("--revision", help="branch, tag or commit of a hub id")
     parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
-    parser.add_argument("--resume", action="store_true", help="go on with a profile; finished cells stay")
-    parser.add_argument("--force", action="store_true", help="replace the profile that is there")
+    existing = parser.add_mutually_exclusive_group()
+    existing.add_argument(
+        "--resume", action="store_true", help="go on with a profile: measured cells stay, failed ones are tried again"
+    )
+    existing.add_argument("--force", action="store_true", help="replace the profile that is there")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,7 +113,7 @@ def cell_line(cell: Cell) -> str:
             peaks = ", ".join(f"{one.phase} {format_size(one.allocated_bytes)}" for one in phases)
             return f"{where}: {peaks}, {seconds:.2f} s"
         case OutOfMemory(phase=phase, message=message):
-            return f"{where}: out of memory in {phase}: {message[:120]}"
+            return f"{where}: out of memory{f' in {phase}' if phase else ''}: {message[:120]}"
         case Failed(error=error):
             return f"{where}: failed: {error[:160]}"
         case skipped:

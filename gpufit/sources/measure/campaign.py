@@ -19,7 +19,7 @@ from gpufit.profile.record import Cell, Evidence, Profile, Workload
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
 from gpufit.sources.measure.supervisor import Sweep
-from gpufit.sources.measure.sweep import grid
+from gpufit.sources.measure.sweep import grid, settled
 from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles
 
@@ -101,7 +101,8 @@ class Campaign:
         if not self.output.exists():
             return
         if self.request.resume:
-            self.profile = load_profile(self.output)
+            earlier = load_profile(self.output)
+            self.profile = msgspec.structs.replace(earlier, cells=settled(earlier.cells))
             if self.profile.model.fingerprint != self.files.fingerprint:
                 raise UsageError(
                     f"{self.output} is of another model ({self.profile.model.name}); choose another -o FILE"

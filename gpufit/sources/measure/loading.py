@@ -13,6 +13,9 @@ from gpufit.sources.measure.protocol import Job
 GGUF_DTYPE = "bfloat16"
 """What `auto` means for a GGUF file: its blocks are dequantised at load, and the file names no dtype for that."""
 
+DTYPE_ALIASES = {"bf16": "bfloat16", "fp16": "float16", "half": "float16", "fp32": "float32", "float": "float32"}
+"""What else people write for a dtype."""
+
 REMOTE_CODE = "trust_remote_code"
 
 
@@ -46,14 +49,29 @@ def plan_load(job: Job) -> LoadPlan:
 
 
 def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
-    """The model on its device, in evaluation mode. Raises a GpufitError when transformers refuses it."""
+    """The model on its device, in evaluation mode. Raises a GpufitError when transformers refuses it.
+
+    Weights that the files lack would be made up at random, and the bytes be those of another model: refused.
+    """
     arguments = dict(plan.arguments)
     if device.type != "cpu":
         arguments["device_map"] = {"": device}
     try:
-        model = plan.loader.from_pretrained(job.model_path, **arguments)
+        model, report = plan.loader.from_pretrained(job.model_path, output_loading_info=True, **arguments)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise refusal(job, error) from error
+    except RuntimeError as error:
+        if "size mismatch" in str(error) or "shape" in str(error):
+            raise UnreadableInputError(
+                f"{job.model_source}: its weights have other shapes than its config says: {_one_line(error)}"
+            ) from error
+        raise
+    missing = sorted(report.get("missing_keys", ()))
+    if missing:
+        raise UnreadableInputError(
+            f"{job.model_source}: its files lack {len(missing)} of the weights that its config asks for "
+            f"({missing[0]}, ...): they are of another model, or incomplete"
+        )
     return model.eval()
 
 
@@ -79,22 +97,28 @@ def sliding_window(config: Any) -> int | None:
 
 def refusal(job: Job, error: Exception) -> GpufitError:
     """The error of a library as one of ours, in one line."""
-    text = " ".join(str(error).split())
-    if REMOTE_CODE in text:
+    text = _one_line(error)
+    if job.attention and job.attention in str(error):
+        return UsageError(f"--attn-implementation {job.attention}: {text}")
+    if REMOTE_CODE in str(error):
         return UsageError(
             f"{job.model_source}: this model runs code of its own; read it, then allow it with --trust-remote-code"
         )
     if isinstance(error, OSError):
-        return UnreadableInputError(f"{job.model_source}: cannot be loaded: {text[:300]}")
-    return MeasurementError(f"{job.model_source}: transformers cannot load it: {type(error).__name__}: {text[:300]}")
+        return UnreadableInputError(f"{job.model_source}: cannot be loaded: {text}")
+    return MeasurementError(f"{job.model_source}: transformers cannot load it: {type(error).__name__}: {text}")
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def _dtype(job: Job) -> Any:
     name = GGUF_DTYPE if job.dtype == "auto" and job.gguf_file else job.dtype
     if name == "auto":
         return name
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
+    dtype = getattr(torch, DTYPE_ALIASES.get(name, name), None)
+    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise UsageError(f"--dtype {name}: not a dtype of torch; use auto, bfloat16, float16 or float32")
     return dtype
 

@@ -16,7 +16,7 @@ from typing import IO
 import msgspec
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
-from gpufit.profile.record import Cell, Failed, OutOfMemory, Phase
+from gpufit.profile.record import Cell, Failed, OutOfMemory
 from gpufit.sources.measure.protocol import (
     CellEnded,
     CellKey,
@@ -115,7 +115,7 @@ def _died(key: CellKey, worker: _Worker) -> Cell:
         context_tokens=key.context_tokens,
         new_tokens=key.new_tokens,
         concurrency=key.concurrency,
-        outcome=OutOfMemory(phase=Phase.PREFILL, message=obituary) if killed else Failed(error=obituary),
+        outcome=OutOfMemory(phase=None, message=obituary) if killed else Failed(error=obituary),
     )
 
 
@@ -167,5 +167,5 @@ class _Worker:
         hint = "; the system's memory ran out, most likely" if code == -signal.SIGKILL else ""
         self._log.seek(0)
         lines = [line for line in self._log.read().decode("utf-8", "replace").splitlines() if line.strip()]
-        last = f": {lines[-1].strip()[:300]}" if lines and code >= 0 else ""
+        last = f": {lines[-1].strip()[:300]}" if lines and code != -signal.SIGKILL else ""
         return f"the worker {how} {where}{hint}{last}"

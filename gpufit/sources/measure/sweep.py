@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpufit.profile.record import Cell, Failed, OutOfMemory, Skipped, Workload
+from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Skipped, Workload
 from gpufit.sources.measure.protocol import CellKey
 
 MOST_FAILURES = 3
@@ -25,6 +25,19 @@ def remaining(wanted: Iterable[CellKey], done: Sequence[Cell]) -> tuple[CellKey,
     """The wanted cells without an outcome, in order."""
     finished = {cell.key for cell in done}
     return tuple(cell for cell in wanted if (cell.context_tokens, cell.new_tokens, cell.concurrency) not in finished)
+
+
+def settled(cells: Iterable[Cell]) -> tuple[Cell, ...]:
+    """The cells that a resumed run need not repeat: measured, or out of memory by torch's own word.
+
+    What failed, what was skipped for it, and what the system killed may end otherwise this time.
+    """
+    return tuple(
+        cell
+        for cell in cells
+        if isinstance(cell.outcome, Measured)
+        or (isinstance(cell.outcome, OutOfMemory) and cell.outcome.phase is not None)
+    )
 
 
 def skipped_by_limit(key: CellKey, done: Iterable[Cell]) -> Cell | None:

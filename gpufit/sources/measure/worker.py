@@ -94,8 +94,12 @@ def work(job: Job, channel: Channel) -> None:
 
 
 def _end_with_the_supervisor() -> None:
-    """Leave at once when the supervisor is gone, however it went: nobody would read the result."""
-    sys.stdin.buffer.read()
+    """Leave at once when the supervisor is gone, however it went: nobody would read the result.
+
+    Reads the descriptor itself: a thread that held the buffer of `sys.stdin` would abort the interpreter at its end.
+    """
+    while os.read(0, 4096):
+        pass
     os._exit(0)
 
 
