@@ -11,10 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpufit.advice.verdict import Arrangement, CardVerdict, Verdict, judge, surely_enough
+from gpufit.catalog.record import Peaks
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceInfo, Environment, Evidence, Phase, Profile
+from gpufit.profile.record import (
+    Cell,
+    ComputeDtype,
+    DeviceInfo,
+    Environment,
+    Evidence,
+    OutOfMemory,
+    Phase,
+    Profile,
+)
 
 GIB = 2**30
 SMALL = Shape(128, 4, 1)
@@ -287,3 +297,46 @@ def test_the_evidence_of_a_verdict_is_the_weakest_of_its_phases() -> None:
     assert here.evidence is Evidence.MEASURED
     assert beyond.evidence is Evidence.SCALED
     assert here.worst.context_bytes == 500 * 2**20
+
+
+def test_no_card_is_promised_that_lacks_the_dtype_the_model_computed_in() -> None:
+    profile = make_profile()
+    matmul = ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=1)
+    precision = msgspec.structs.replace(profile.precision, compute=(matmul,))
+    profile = msgspec.structs.replace(profile, precision=precision)
+    turing = make_card(capacity_gib=80.0, compute_capability="7.5", peak_tflops=Peaks(unsupported=("bf16",)))
+    verdict = judge(Predictor(profile), turing, SMALL, 1)
+    assert verdict.verdict is Verdict.TOO_CLOSE
+    assert verdict.max_concurrency is verdict.max_context_tokens is verdict.cards_needed is verdict.lots is None
+    assert "bfloat16" in verdict.remarks[0]
+
+
+def test_what_ran_out_of_memory_on_this_very_card_does_not_fit_it_nor_does_anything_larger() -> None:
+    limit = Cell(
+        context_tokens=256,
+        new_tokens=4,
+        concurrency=2,
+        outcome=OutOfMemory(phase=Phase.PREFILL, message="CUDA out of memory"),
+    )
+    profile = without_position_limit()
+    profile = msgspec.structs.replace(profile, cells=(*profile.cells, limit))
+    card = make_card(capacity_gib=80.0)
+
+    def verdict(context: int, concurrency: int, same_card: bool) -> CardVerdict:
+        return judge(Predictor(profile), card, Shape(context, 4, concurrency), 1, same_card)
+
+    assert verdict(256, 2, True).verdict is Verdict.DOES_NOT_FIT
+    assert verdict(512, 3, True).verdict is Verdict.DOES_NOT_FIT
+    assert verdict(512, 1, True).verdict is Verdict.FITS
+    assert verdict(255, 2, True).max_context_tokens == 255
+    assert verdict(256, 1, True).max_concurrency == 1
+    assert verdict(256, 2, False).verdict is Verdict.FITS
+
+
+@pytest.mark.parametrize(("devices", "cards"), [(1, 3), (2, 2), (4, 1)])
+def test_a_card_of_several_devices_holds_a_copy_on_each(devices: int, cards: int) -> None:
+    one = judged(2 * GIB, Shape(512, 4, 1)).max_concurrency
+    assert one is not None
+    card = make_card(capacity_gib=2.0, devices_per_card=devices)
+    verdict = judge(Predictor(make_profile()), card, Shape(512, 4, one * 2 + 1), 1)
+    assert (verdict.cards_needed, verdict.arrangement) == (cards, Arrangement.REPLICAS)

@@ -6,12 +6,14 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builders import make_profile
 from conftest import Done, Run, command, environment
-from model_files import SMOLLM2, need, rewrite_config
+from model_files import REPOSITORY, SMOLLM2, need, rewrite_config
 
 from gpufit.profile.store import save_profile
 
@@ -254,3 +256,90 @@ def test_a_traceback_is_shown_only_when_asked_for(gpufit: Run, tmp_path: Path) -
     assert done.code == 3
     assert "Traceback" in done.stderr
     assert "Traceback" not in gpufit("fit", tmp_path / "none.json").stderr
+
+
+@pytest.mark.model
+def test_weights_of_another_model_are_refused(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    from safetensors.torch import load_file, save_file
+
+    weights = load_file(broken_llama / "model.safetensors")
+    del weights["model.layers.1.mlp.up_proj.weight"]
+    save_file(weights, broken_llama / "model.safetensors", metadata={"format": "pt"})
+    profile_refused(gpufit, broken_llama, output, 3, "lack 1 of the weights", "model.layers.1.mlp.up_proj.weight")
+
+
+@pytest.mark.model
+def test_weights_of_other_shapes_are_refused(gpufit: Run, output: Path, broken_llama: Path) -> None:
+    rewrite_config(broken_llama, intermediate_size=96)
+    profile_refused(gpufit, broken_llama, output, 3, "shapes")
+
+
+@pytest.mark.model
+def test_an_attention_that_there_is_not(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    done = gpufit("profile", llama_dir, "-o", output, "--attn-implementation", "telepathy")
+    refused(done, 2, "--attn-implementation telepathy")
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "."])
+def test_a_device_or_a_folder_is_never_replaced_by_a_profile(gpufit: Run, llama_dir: Path, target: str) -> None:
+    refused(gpufit("profile", llama_dir, "-o", target, "--force"), 3, "not a file")
+    assert Path(target).is_char_device() or Path(target).is_dir()
+
+
+def test_a_report_never_takes_the_place_of_its_profile(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    before = profile.read_bytes()
+    link = tmp_path / "link.json"
+    link.symlink_to(profile)
+    for target in (profile, link):
+        refused(gpufit("fit", profile, "--context", "1k", "--concurrency", "1", "-o", target), 2, "profile itself")
+    assert profile.read_bytes() == before
+
+
+def damaged(profile: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+    raw = json.loads(profile.read_text())
+    change(raw)
+    profile.write_text(json.dumps(raw))
+    return profile
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda raw: raw["memory_model"].update(phases=[]), "lacks prefill"),
+        (lambda raw: raw["memory_model"]["phases"][0]["parts"][2].update(coefficients=[]), "bytes off"),
+        (lambda raw: raw["cells"].append(raw["cells"][0]), "twice"),
+        (lambda raw: raw["model"].update(position_limit=-5), "damaged profile"),
+        (lambda raw: raw["load"].update(allocated_bytes=1), "add up"),
+    ],
+)
+def test_a_profile_that_contradicts_itself(
+    gpufit: Run, profile: Path, change: Callable[[dict[str, Any]], None], words: str
+) -> None:
+    refused(gpufit("fit", damaged(profile, change)), 3, "damaged profile", words)
+
+
+def test_new_tokens_for_a_model_that_generates_nothing(gpufit: Run) -> None:
+    encoder = REPOSITORY / "tests" / "facts" / "profiles" / "all-MiniLM-L6-v2.json"
+    refused(gpufit("fit", encoder, "--new-tokens", "100"), 2, "generates nothing")
+
+
+def test_resume_and_force_exclude_each_other(gpufit: Run, llama_dir: Path) -> None:
+    refused(gpufit("profile", llama_dir, "--resume", "--force"), 2, "--force", "--resume")
+
+
+def shell(line: str, tmp_path: Path) -> Done:
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment(tmp_path))
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def test_an_output_that_takes_nothing_is_its_own_status(profile: Path, tmp_path: Path) -> None:
+    fit = " ".join(command("fit", profile, "--json", "--context", "1k", "--concurrency", "1"))
+    refused(shell(f"{fit} > /dev/full", tmp_path), 3, "standard output", "No space left")
+    refused(shell(f"{fit} >&-", tmp_path), 3, "standard output is closed")
+
+
+def test_a_standard_error_that_takes_nothing_does_not_change_the_answer(profile: Path, tmp_path: Path) -> None:
+    fit = " ".join(command("fit", profile, "--json"))
+    done = shell(f"{fit} 2> /dev/full", tmp_path)
+    assert done.code == 0
+    assert json.loads(done.stdout)["schema_version"] == 1

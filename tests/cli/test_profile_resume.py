@@ -61,7 +61,7 @@ def test_finished_cells_survive_a_kill_and_resume_goes_on(gpufit: Run, llama_dir
     assert list(tmp_path.glob(".profile*")) == []
 
 
-def test_a_worker_that_is_killed_costs_its_cell_only(llama_dir: Path, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_costs_its_cell_only(gpufit: Run, llama_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "profile.json"
     process = start(("profile", llama_dir, "-o", path, *GRID), tmp_path)
     wait_for_cells(path, 2)
@@ -71,10 +71,17 @@ def test_a_worker_that_is_killed_costs_its_cell_only(llama_dir: Path, tmp_path: 
     assert process.returncode == 0, narration
     profile = load_profile(path)
     assert profile.complete
-    ends = [type(cell.outcome) for cell in profile.cells]
-    assert len(ends) == 12
-    assert ends.count(OutOfMemory) == 1
-    assert set(ends) <= {Measured, OutOfMemory, Skipped}
+    assert len(profile.cells) == 12
+    (killed,) = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
+    assert killed.outcome.phase is None
+    assert "SIGKILL" in killed.outcome.message
+    for cell in profile.cells:
+        larger = cell.context_tokens >= killed.context_tokens and cell.concurrency >= killed.concurrency
+        assert isinstance(cell.outcome, Skipped if larger and cell is not killed else Measured | OutOfMemory)
+
+    # What the system killed may end otherwise another time, and what was skipped for it, too.
+    assert gpufit("profile", llama_dir, "-o", path, *GRID, "--resume").code == 0
+    assert all(isinstance(cell.outcome, Measured) for cell in load_profile(path).cells)
 
 
 def test_an_interrupt_ends_with_its_own_status_and_keeps_the_cells(llama_dir: Path, tmp_path: Path) -> None:

@@ -61,9 +61,9 @@ def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise refusal(job, error) from error
     except RuntimeError as error:
-        if "size mismatch" in str(error) or "shape" in str(error):
+        if "mismatch" in str(error):
             raise UnreadableInputError(
-                f"{job.model_source}: its weights have other shapes than its config says: {_one_line(error)}"
+                f"{job.model_source}: its weights have other shapes than its config asks for: they are of another model"
             ) from error
         raise
     missing = sorted(report.get("missing_keys", ()))

@@ -7,7 +7,15 @@ from hypothesis import strategies as st
 
 from gpufit.profile.record import Cell, Failed, Outcome, OutOfMemory, Phase, Skipped, Workload
 from gpufit.sources.measure.protocol import CellKey
-from gpufit.sources.measure.sweep import ended, grid, remaining, skipped_by_limit
+from gpufit.sources.measure.sweep import (
+    MOST_FAILURES,
+    ended,
+    grid,
+    remaining,
+    settled,
+    skipped_by_failures,
+    skipped_by_limit,
+)
 
 
 def workload(contexts: tuple[int, ...], concurrencies: tuple[int, ...], new_tokens: int = 4) -> Workload:
@@ -96,3 +104,22 @@ def test_without_an_outcome_there_is_no_limit() -> None:
 
 def test_an_ended_cell_keeps_its_key() -> None:
     assert ended(key(128, 2), NO_MEMORY).key == (128, 4, 2)
+
+
+def test_after_a_row_of_failures_the_rest_is_not_tried() -> None:
+    failed = [cell(128, number, Failed(error="no such kernel")) for number in range(1, MOST_FAILURES + 1)]
+    skipped = skipped_by_failures(key(512, 1), failed)
+    assert skipped is not None
+    assert skipped.outcome == Skipped(why="the 3 cells before it failed")
+    assert skipped_by_failures(key(512, 1), failed[1:]) is None
+    assert skipped_by_failures(key(512, 1), [*failed, make_cell(256, 1)]) is None
+
+
+def test_a_resumed_run_repeats_what_failed_was_skipped_or_was_killed_and_nothing_else() -> None:
+    measured, limit = make_cell(128, 1), cell(512, 4, NO_MEMORY)
+    others = [
+        cell(128, 2, Failed(error="x")),
+        cell(128, 4, Skipped(why="x")),
+        cell(512, 1, OutOfMemory(phase=None, message="killed")),
+    ]
+    assert settled([measured, *others, limit]) == (measured, limit)
