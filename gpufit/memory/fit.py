@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpufit.memory.predict import growth_of, predict_parts
-from gpufit.memory.terms import TERMS, Shape, terms_for
+from gpufit.memory.terms import CURVES, TERMS, Shape, terms_for
 from gpufit.profile.record import (
     Cell,
     Coefficient,
@@ -99,29 +99,34 @@ def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
 
 
 def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: int | None) -> PhaseModel:
-    """The phase's model: with scores where attention is eager, or where the held-out cells plainly ask for them.
+    """The phase's model: straight, unless attention is eager or the held-out cells plainly ask for a curve.
 
     Fused attention falls back to keeping its scores for some shapes without saying so
-    (https://github.com/huggingface/transformers/issues/46960), and a window's mask grows with tokens squared; a
-    straight line through small cells would then promise too little, so the curved fit is kept beside it.
+    (https://github.com/huggingface/transformers/issues/46960), and a mask grows with tokens squared; a straight line
+    through small cells may then promise too little, so every other fit is kept beside the one that is taken.
     """
-    curved = _fit_terms(phase, samples, window, scores=True)
-    if attention == "eager" or phase is Phase.DECODE:
-        return curved
-    straight = _fit_terms(phase, samples, window, scores=False)
-    asked_for = (
-        straight.worst_held_out_error is not None
-        and curved.worst_held_out_error is not None
-        and straight.worst_held_out_error > STRAIGHT_ENOUGH
-        and curved.worst_held_out_error <= straight.worst_held_out_error / 2
+    if phase is Phase.DECODE:
+        return _fit_terms(phase, samples, window, ())
+    fits = {curve: _fit_terms(phase, samples, window, curve) for curve in CURVES}
+    candidates = [one for curve, one in fits.items() if attention != "eager" or "per_token_squared" in curve]
+    straight, best = candidates[0], min(candidates, key=lambda one: one.worst_held_out_error or 0.0)
+    asked_for = (straight.worst_held_out_error or 0.0) > STRAIGHT_ENOUGH and (best.worst_held_out_error or 0.0) <= (
+        straight.worst_held_out_error or 0.0
+    ) / 2
+    taken = best if asked_for else straight
+    explained = (taken.worst_held_out_error or 0.0) <= STRAIGHT_ENOUGH
+    return msgspec.structs.replace(
+        taken,
+        alternatives=tuple(one.parts for one in fits.values() if one is not taken),
+        # Where no fit explains the cells, none of them is to be trusted further than the worst.
+        worst_miss_bytes=max(one.worst_miss_bytes for one in ([taken] if explained else fits.values())),
     )
-    return curved if asked_for else msgspec.structs.replace(straight, curved=curved.parts)
 
 
-def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, scores: bool) -> PhaseModel:
+def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, curve: tuple[TermName, ...]) -> PhaseModel:
     fitted, held_out = _hold_out(samples)
     parts = tuple(
-        _fit_part(name, fitted, phase, terms_for(name, phase, window, scores), window or 0)
+        _fit_part(name, fitted, phase, terms_for(name, window, curve), window or 0)
         for name in Parts.NAMES
         if any(getattr(sample.peak.parts, name) for sample in samples)
     )

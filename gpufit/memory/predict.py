@@ -169,7 +169,8 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
     parts = predict_parts(one.parts, one.phase, shape, profile.model.sliding_window)
-    curved = predict_parts(one.curved, one.phase, shape, profile.model.sliding_window)
+    others = [predict_parts(parts, one.phase, shape, profile.model.sliding_window) for parts in one.alternatives]
+    highest = max((other.total_bytes for other in others), default=0)
     distance = distance_outside(model, shape)
     growth = growth_of(parts)
     margin = margin_bytes(one, growth, distance)
@@ -177,6 +178,6 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
         phase=one.phase,
         parts=parts,
         lower_bytes=parts.total_bytes - growth + least_growth_bytes(growth, margin, distance),
-        upper_bytes=max(parts.total_bytes, curved.total_bytes) + margin,
+        upper_bytes=max(parts.total_bytes, highest) + margin,
         evidence=weakest([profile.evidence, Evidence.SCALED]) if distance > 1 else profile.evidence,
     )

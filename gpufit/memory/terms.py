@@ -43,21 +43,19 @@ TERMS: Mapping[TermName, Term] = {
     "per_token": lambda batch, tokens, window: float(batch * tokens),
     "per_token_in_window": lambda batch, tokens, window: float(batch * min(tokens, window)),
     "per_token_squared": lambda batch, tokens, window: float(batch * tokens * tokens),
+    "mask": lambda batch, tokens, window: float(tokens * tokens),
 }
 """Every term by its name in a profile. All of them grow, or stay, with more sequences and with longer ones."""
 
 
-def terms_for(part: str, phase: Phase, window: int | None, scores: bool) -> tuple[TermName, ...]:
-    """Names of the terms that a part of a phase can grow by.
+CURVES: tuple[tuple[TermName, ...], ...] = ((), ("mask",), ("per_token_squared",), ("per_token_squared", "mask"))
+"""What may grow with tokens squared while a prompt is read: nothing, a mask that all sequences share, the scores of
+every sequence, or both. A decode step has one row of them a sequence."""
 
-    Weights and buffers are constant. `scores` says that attention keeps its scores, which grow with tokens squared
-    while a prompt is read; a decode step has one row of scores a sequence.
-    """
+
+def terms_for(part: str, window: int | None, curve: tuple[TermName, ...] = ()) -> tuple[TermName, ...]:
+    """Names of the terms that a part can grow by, with one of CURVES; weights and buffers are constant."""
     if part in ("weights_bytes", "buffers_bytes"):
         return ("constant",)
-    names: list[TermName] = ["constant", "per_sequence", "per_token"]
-    if window:
-        names.append("per_token_in_window")
-    if scores and phase is not Phase.DECODE:
-        names.append("per_token_squared")
-    return tuple(names)
+    in_window: tuple[TermName, ...] = ("per_token_in_window",) if window else ()
+    return ("constant", "per_sequence", "per_token", *in_window, *curve)

@@ -301,7 +301,7 @@ class Workload(Record, frozen=True, kw_only=True):
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
 
 
-TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared"]
+TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]
 """What a part can grow by; `memory.terms` says how many units of each a shape has."""
 
 
@@ -326,9 +326,9 @@ class PhaseModel(Record, frozen=True, kw_only=True):
 
     phase: Phase
     parts: tuple[PartModel, ...]
-    curved: tuple[PartModel, ...] = ()
-    """The same cells fitted with a term in tokens squared: what a straight line may miss far outside, so the upper
-    bound is never below it. Empty where `parts` have that term, or where none is possible."""
+    alternatives: tuple[tuple[PartModel, ...], ...] = ()
+    """The same cells fitted with other terms in tokens squared, or without: cells do not rule them out, so far
+    outside the upper bound is never below any of them."""
     fitted_cells: int
     held_out_cells: int
     worst_fitted_error: float

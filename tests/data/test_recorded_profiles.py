@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpufit.memory.fit import fit_memory_model
@@ -59,3 +60,26 @@ def test_held_out_cells_are_foretold_within_half_a_percent(profile: Profile) -> 
         assert phase.held_out_cells == 2
         assert phase.worst_held_out_error is not None
         assert phase.worst_held_out_error <= 0.005
+
+
+BEYOND = sorted(path for path in (FILES[0].parent / "beyond").glob("*.json") if not path.stem.endswith("-4096"))
+"""Small models of five architectures, random weights, measured up to 1,024 tokens and four sequences; beside each the
+same model at 4,096 tokens, which no fit has seen."""
+
+
+@pytest.mark.parametrize("path", BEYOND, ids=lambda path: path.stem)
+def test_the_interval_holds_what_was_later_measured_four_times_beyond(path: Path) -> None:
+    small, large = load_profile(path), load_profile(path.with_stem(f"{path.stem}-4096"))
+    model = fit_memory_model(small.cells, small.engine.attention, small.model.sliding_window)
+    profile = msgspec.structs.replace(small, memory_model=model)
+    assert large.model.fingerprint == small.model.fingerprint
+    for cell in large.measured_cells:
+        assert isinstance(cell.outcome, Measured)
+        predicted = {one.phase: one for one in predict(profile, Shape(4096, cell.new_tokens, cell.concurrency))}
+        for peak in cell.outcome.phases:
+            one = predicted[peak.phase]
+            assert one.lower_bytes <= peak.allocated_bytes <= one.upper_bytes, (cell.concurrency, peak.phase)
+
+
+def test_five_architectures_were_measured_beyond() -> None:
+    assert len(BEYOND) == 5

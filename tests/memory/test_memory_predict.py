@@ -114,7 +114,7 @@ def test_a_phase_in_which_nothing_grew_has_no_margin_for_nothing() -> None:
 
 
 coefficients = st.dictionaries(
-    st.sampled_from(["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared"]),
+    st.sampled_from(["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]),
     st.floats(0, 1e6),
 )
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.memory.terms import TERMS, Shape, terms_for
+from gpufit.memory.terms import CURVES, TERMS, Shape, terms_for
 from gpufit.profile.record import Parts, Phase, TermName
 
 counts = st.integers(1, 2**24)
@@ -37,6 +37,7 @@ def test_the_last_token_is_never_in_the_cache(
         ("per_token", 3 * 1000),
         ("per_token_in_window", 3 * 256),
         ("per_token_squared", 3 * 1000 * 1000),
+        ("mask", 1000 * 1000),
     ],
 )
 def test_three_sequences_of_a_thousand_tokens_with_a_window_of_256(term: TermName, units: int) -> None:
@@ -61,23 +62,20 @@ def test_every_term_that_a_profile_may_name_can_be_evaluated() -> None:
     assert set(typing.get_args(TermName)) == set(TERMS)
 
 
-@pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE, Phase.FORWARD])
-def test_weights_and_buffers_do_not_grow(phase: Phase) -> None:
+@pytest.mark.parametrize("curve", CURVES)
+def test_weights_and_buffers_do_not_grow(curve: tuple[TermName, ...]) -> None:
     for part in ("weights_bytes", "buffers_bytes"):
-        assert terms_for(part, phase, 256, True) == ("constant",)
+        assert terms_for(part, 256, curve) == ("constant",)
 
 
-def test_scores_grow_with_tokens_squared_only_where_they_are_kept_and_a_prompt_is_read() -> None:
-    squared = {
-        (scores, phase)
-        for scores in (True, False)
-        for phase in (Phase.PREFILL, Phase.DECODE, Phase.FORWARD)
-        if "per_token_squared" in terms_for("temporaries_bytes", phase, None, scores)
-    }
-    assert squared == {(True, Phase.PREFILL), (True, Phase.FORWARD)}
+def test_a_curve_adds_its_own_terms_and_no_others() -> None:
+    straight = terms_for("temporaries_bytes", None)
+    assert straight == ("constant", "per_sequence", "per_token")
+    for curve in CURVES:
+        assert terms_for("temporaries_bytes", None, curve) == (*straight, *curve)
 
 
 @pytest.mark.parametrize("part", Parts.NAMES[2:])
 def test_only_a_model_with_a_window_has_a_term_for_it(part: str) -> None:
-    assert "per_token_in_window" not in terms_for(part, Phase.PREFILL, None, False)
-    assert "per_token_in_window" in terms_for(part, Phase.PREFILL, 4096, False)
+    assert "per_token_in_window" not in terms_for(part, None)
+    assert "per_token_in_window" in terms_for(part, 4096)
