@@ -22,7 +22,7 @@ help:
 	@echo "make bench   the speed budgets, measured"
 
 demo: $(INSTALLED) $(DEMO_MODEL)
-	$(BIN)/gpufit profile $(DEMO_MODEL) -o $(DEMO_PROFILE) --resume
+	$(BIN)/gpufit profile $(DEMO_MODEL) -o $(DEMO_PROFILE) --force
 	$(BIN)/gpufit fit $(DEMO_PROFILE) --context 8k --concurrency 16
 	@echo
 	@echo "Open it in the terminal interface:  $(BIN)/gpufit tui $(DEMO_PROFILE)"

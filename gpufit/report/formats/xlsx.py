@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import datetime
 import io
+from collections.abc import Sequence
 from typing import Any
 
 import xlsxwriter
 
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
-from gpufit.report.cells import COLUMNS, PART_TITLES, Column, Value
+from gpufit.report.cells import COLUMNS, PART_TITLES, SCREEN_COLUMNS, Column, Value
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
 from gpufit.units import GIB
@@ -26,13 +27,15 @@ _COLOURS = {
 
 
 def render_fit(document: FitDocument) -> bytes:
-    """Three sheets: `cards` (sizes in GiB, one row a card), `parts` (bytes by phase), `evidence` (in words)."""
+    """Four sheets: `summary` (to read and print), `cards` (every figure, one row a card, sizes in GiB), `parts`
+    (bytes by phase), `evidence` (in words)."""
     buffer = io.BytesIO()
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
     with xlsxwriter.Workbook(buffer, options) as book:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": f"gpufit: {document.model.name}"})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
+        _summary(book.add_worksheet("summary"), document, book, formats)
         _cards(book.add_worksheet("cards"), document, book, formats)
         _parts(book.add_worksheet("parts"), document, formats)
         _evidence(book.add_worksheet("evidence"), document, formats)
@@ -70,32 +73,48 @@ def _write(sheet: Any, row: int, index: int, column: Column, value: Value, forma
         sheet.write_number(row, index, value, formats["money" if "price" in column.key else "count"])
 
 
-def _cards(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
-    for index, column in enumerate(COLUMNS):
-        sheet.write_string(0, index, _header(column), formats["head"])
-    for number, row in enumerate(document.cards, start=1):
-        for index, column in enumerate(COLUMNS):
-            _write(sheet, number, index, column, column.value(document, row), formats)
-    keys = [column.key for column in COLUMNS]
-    last = len(document.cards)
-    for verdict, colour in _COLOURS.items():
-        sheet.conditional_format(
-            1,
-            keys.index("verdict"),
-            last,
-            keys.index("verdict"),
-            {
-                "type": "cell",
-                "criteria": "==",
-                "value": f'"{verdict}"',
-                "format": book.add_format({"bg_color": colour}),
-            },
-        )
-    sheet.freeze_panes(1, keys.index("card") + 1)
-    sheet.autofilter(0, 0, last, len(COLUMNS) - 1)
+def _summary(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
+    """What a person reads and prints: the headline, the columns of the terminal's table, and the remarks."""
+    columns = [*SCREEN_COLUMNS, *(column for column in COLUMNS if column.key.startswith("total_price"))]
+    first = 3
+    _table(sheet, first, columns, document, book, formats)
     sheet.autofit()
+    for number, line in enumerate(headline(document).splitlines()):
+        sheet.write_string(number, 0, line, formats["bold"])
+    for number, line in enumerate(remark_lines(document), start=first + len(document.cards) + 2):
+        sheet.write_string(number, 0, line)
+    sheet.freeze_panes(first + 1, 1)
     sheet.set_landscape()
+    sheet.set_paper(9)  # A4
     sheet.fit_to_pages(1, 0)
+
+
+def _cards(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
+    """Every figure of every card, for formulas and filters."""
+    _table(sheet, 0, COLUMNS, document, book, formats)
+    sheet.freeze_panes(1, [column.key for column in COLUMNS].index("card") + 1)
+    sheet.autofilter(0, 0, len(document.cards), len(COLUMNS) - 1)
+    sheet.autofit()
+
+
+def _table(
+    sheet: Any, first: int, columns: Sequence[Column], document: FitDocument, book: Any, formats: dict[str, Any]
+) -> None:
+    """A header in row `first`, then a row a card, the verdicts coloured."""
+    for index, column in enumerate(columns):
+        sheet.write_string(first, index, _header(column), formats["head"])
+    for number, row in enumerate(document.cards, start=first + 1):
+        for index, column in enumerate(columns):
+            _write(sheet, number, index, column, column.value(document, row), formats)
+    at = [column.key for column in columns].index("verdict")
+    for verdict, colour in _COLOURS.items():
+        rule = {
+            "type": "cell",
+            "criteria": "==",
+            "value": f'"{verdict}"',
+            "format": book.add_format({"bg_color": colour}),
+        }
+        sheet.conditional_format(first + 1, at, first + len(document.cards), at, rule)
 
 
 def _parts(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> None:
