@@ -80,13 +80,16 @@ class ProgressBar:
         self._text = text
         self._draw()
 
+    def say(self, text: str) -> None:
+        """A line of its own, above the bar."""
+        self.close()
+        say(text)
+        self._draw()
+
     def step(self, text: str) -> None:
         """One step is finished."""
         self._done += 1
-        if self._live:
-            sys.stderr.write("\r\x1b[K")
-        say(f"[{self._done}/{self._total}] {text}")
-        self._draw()
+        self.say(f"[{self._done}/{self._total}] {text}")
 
     def close(self) -> None:
         """Take the line away."""

@@ -14,7 +14,7 @@ from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Cell, Profile
+    from gpufit.profile.record import Cell, Profile, Workload
     from gpufit.sources.measure.campaign import ProfileRequest
 
 
@@ -72,7 +72,12 @@ def run(arguments: argparse.Namespace) -> int:
     from gpufit.sources.measure.campaign import Listener
 
     bar = ProgressBar()
-    listener = Listener(started=bar.start, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell)))
+
+    def started(workload: Workload, done: int, total: int) -> None:
+        bar.say(grid_line(workload, arguments.device))
+        bar.start(done, total)
+
+    listener = Listener(started=started, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell)))
     try:
         profile, output = measure(_request(arguments), listener)
     finally:
@@ -100,6 +105,18 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         trust_remote_code=arguments.trust_remote_code,
         resume=arguments.resume,
         force=arguments.force,
+    )
+
+
+def grid_line(workload: Workload, device: str) -> str:
+    """What will be run, defaults included."""
+    contexts, concurrencies = (
+        ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
+    )
+    generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
+    settings = [f"dtype {workload.dtype_requested}", f"device {device}", f"seed {workload.seed}"]
+    return "; ".join(
+        [f"contexts {contexts} x {concurrencies} at once", *([generated] if generated else []), ", ".join(settings)]
     )
 
 

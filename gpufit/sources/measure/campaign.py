@@ -55,8 +55,8 @@ class ProfileRequest:
 class Listener:
     """Who is told how it goes."""
 
-    started: Callable[[int, int], None] = lambda done, total: None
-    """Cells done and wanted, once the grid is known."""
+    started: Callable[[Workload, int, int], None] = lambda workload, done, total: None
+    """What will be run, and its cells done and wanted, once the grid is known."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
     cell: Callable[[Cell], None] = lambda cell: None
@@ -145,7 +145,7 @@ class Campaign:
         cells = grid(self.workload)
         wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in cells}
         finished = sum(cell.key in wanted for cell in self.profile.cells) if self.profile else 0
-        self.listener.started(finished, len(cells))
+        self.listener.started(self.workload, finished, len(cells))
         return cells
 
     def _check_same_settings(self, earlier: Profile) -> None:

@@ -44,9 +44,13 @@ class CpuRecorder:
 
     def stop(self) -> Recording:
         """End the recording and read its event tree."""
-        self._profile.stop()
+        self.abandon()
         tree = self._profile.profiler.kineto_results.experimental_event_tree()
         return read_event_tree(_flatten(tree), self._marks)
+
+    def abandon(self) -> None:
+        """End the recording unread."""
+        self._profile.stop()
 
 
 def _flatten(roots: list[Any]) -> list[tuple[int, str, int, int, int]]:

@@ -129,10 +129,9 @@ class CudaRecorder:
         if self._start is None:
             raise MeasurementError("a recording on a card was stopped before it was started")
         try:
-            # Not synchronised: after a failed kernel that would raise, and hide the error that ended the run.
             stop, snapshot = self._counters(), torch.cuda.memory._snapshot()
         finally:
-            torch.cuda.memory._record_memory_history(enabled=None)
+            self.abandon()
         self.history = History(
             before=self._before,
             start=self._start,
@@ -143,6 +142,10 @@ class CudaRecorder:
             slack_bytes=slack_bytes(allocator_settings()),
         )
         return read_history(self.history)
+
+    def abandon(self) -> None:
+        """End the recording unread. Nothing is synchronised: after a failed kernel that would raise, too."""
+        torch.cuda.memory._record_memory_history(enabled=None)
 
     def _counters(self) -> Counters:
         return counters_of(self._stats())

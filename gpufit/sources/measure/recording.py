@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,3 +48,18 @@ class Recorder(Protocol):
     def stop(self) -> Recording:
         """End the recording and hand it over."""
         ...
+
+    def abandon(self) -> None:
+        """End the recording unread: the run failed, and its error must not be hidden behind one of reading."""
+        ...
+
+
+@contextlib.contextmanager
+def recorded(recorder: Recorder) -> Iterator[None]:
+    """Record while the block runs; the caller stops the recorder afterwards, unless the block raised."""
+    recorder.start()
+    try:
+        yield
+    except BaseException:
+        recorder.abandon()
+        raise

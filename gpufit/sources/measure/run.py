@@ -16,7 +16,7 @@ from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.observer import Observer
-from gpufit.sources.measure.recording import Recorder, Recording
+from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.storages import ResidentModel
 
 Labeller = Callable[[Any, Category], None]
@@ -98,13 +98,9 @@ def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Ob
         plan.synchronize()
         spans.append(PhaseSpan(phase, starts[phase], observer.moment(), cached_tokens, recorder.end_phase()))
 
-    recorder.start()
-    try:
-        with observer.watching():
-            _drive(model, plan, shape, observer.label, phase_began, phase_ended)
-    finally:
-        recording = recorder.stop()
-    return recording, observer, spans
+    with recorded(recorder), observer.watching():
+        _drive(model, plan, shape, observer.label, phase_began, phase_ended)
+    return recorder.stop(), observer, spans
 
 
 def peaks(

@@ -22,7 +22,7 @@ from gpufit.sources.measure.cuda_history import CudaRecording
 from gpufit.sources.measure.device import Device, environment, open_device
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
-from gpufit.sources.measure.recording import Recording
+from gpufit.sources.measure.recording import Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.units import GIB, KIB, MIB, format_size
@@ -136,16 +136,14 @@ def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
     """The model, the peak of loading it, and what it holds afterwards."""
     device = planned.device
     recorder = device.make_recorder()
-    recorder.start()
-    try:
+    with recorded(recorder):
         recorder.begin_phase()
         start = recorder.mark()
         model = _load_within_memory(planned)
         device.synchronize()
         end = recorder.mark()
         readings = recorder.end_phase()
-    finally:
-        recording = recorder.stop()
+    recording = recorder.stop()
     gc.collect()
     resident = resident_model(model, device.torch_device.type)
     window = Window(recording.positions[start], recording.positions[end])

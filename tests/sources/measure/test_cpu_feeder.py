@@ -13,7 +13,7 @@ from gpufit.memory.replay import Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Measured, Phase
 from gpufit.sources.measure.cpu import CpuRecorder, read_event_tree
-from gpufit.sources.measure.run import measure_cell
+from gpufit.sources.measure.run import measure_cell, recorded_run
 from gpufit.sources.measure.storages import resident_model, storages_within
 
 pytestmark = pytest.mark.model
@@ -136,3 +136,9 @@ def test_files_mapped_into_memory_are_no_blocks_of_the_allocator() -> None:
     rows = [(1, "", 5000, 90_000, 0), (2, "", 100, 64, 64), (3, "", 5000, -90_000, 0), (4, "", 100, -64, 0)]
     events = read_event_tree(rows, 0).events
     assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]
+
+
+def test_a_run_that_fails_keeps_its_own_error_and_leaves_no_recording_on(llama: transformers.PreTrainedModel) -> None:
+    with pytest.raises(IndexError):
+        recorded_run(llama, make_plan(vocabulary=100_000), Shape(8, 2, 1))  # ids that the embedding does not have
+    assert measure(llama, Shape(8, 2, 1)).inputs_completed == 1
