@@ -56,7 +56,7 @@ class Listener:
     """Who is told how it goes."""
 
     started: Callable[[Workload, int, int], None] = lambda workload, done, total: None
-    """What will be run, and its cells done and wanted, once the grid is known."""
+    """What will be run, and its cells done and wanted, once the model is loaded."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
     cell: Callable[[Cell], None] = lambda cell: None
@@ -71,6 +71,7 @@ class Campaign:
     listener: Listener
     profile: Profile | None = None
     workload: Workload | None = None
+    announced: bool = False
     files: ModelFiles = field(init=False)
     output: Path = field(init=False)
 
@@ -142,11 +143,7 @@ class Campaign:
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
-        cells = grid(self.workload)
-        wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in cells}
-        finished = sum(cell.key in wanted for cell in self.profile.cells) if self.profile else 0
-        self.listener.started(self.workload, finished, len(cells))
-        return cells
+        return grid(self.workload)
 
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
@@ -180,6 +177,15 @@ class Campaign:
                 self.profile, workload=_joined(self.profile.workload, self.workload), complete=False
             )
         save_profile(self.profile, self.output)
+        self._announce(self.workload, self.profile)
+
+    def _announce(self, workload: Workload, profile: Profile) -> None:
+        """Tell what will be run, once: a model that cannot be loaded is refused without it."""
+        if self.announced:
+            return
+        self.announced = True
+        wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in grid(workload)}
+        self.listener.started(workload, sum(cell.key in wanted for cell in profile.cells), len(wanted))
 
     def _check_same_surroundings(self, earlier: Profile, loaded: Loaded) -> None:
         pairs = {
