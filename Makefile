@@ -13,13 +13,14 @@ DEMO_MODEL = models/SmolLM2-135M-Instruct.Q4_1.gguf
 DEMO_PROFILE = profiles/SmolLM2-135M-Instruct.Q4_1.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types contracts tests install models bench
+.PHONY: help demo test check format lint types contracts tests lowest install models bench
 
 help:
 	@echo "make demo    measure a real model on this machine and judge every card for it"
 	@echo "make test    set up and run every check"
 	@echo "make check   the checks alone: format, lint, types, contracts, tests"
 	@echo "make bench   the speed budgets, measured"
+	@echo "make lowest  the tests on the lowest release of every dependency"
 
 demo: $(INSTALLED) $(DEMO_MODEL)
 	$(BIN)/gpufit profile $(DEMO_MODEL) -o $(DEMO_PROFILE) --force
@@ -49,6 +50,11 @@ tests:
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
+
+lowest: models
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable ".[measure,dev]"
+	HF_HUB_OFFLINE=1 .venv-lowest/bin/python -m pytest
 
 install: $(INSTALLED)
 

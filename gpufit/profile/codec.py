@@ -37,7 +37,7 @@ def decode(text: bytes, where: str) -> Profile:
 def _versioned(text: bytes, where: str) -> dict[str, Any]:
     try:
         raw = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableInputError(f"{where}: not a profile (not whole JSON: {error})") from error
     version = raw.get("schema_version") if isinstance(raw, dict) else None
     if type(version) is not int or version < 1:

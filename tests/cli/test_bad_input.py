@@ -15,7 +15,7 @@ from builders import make_profile
 from conftest import Done, Run, command, environment
 from model_files import REPOSITORY, SMOLLM2, need, rewrite_config
 
-from gpufit.profile.store import save_profile
+from gpufit.profile.store import load_profile, save_profile
 
 
 def refused(done: Done, code: int, *words: str) -> None:
@@ -230,6 +230,27 @@ def test_a_full_disk_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> 
     refused(Done(done.returncode, done.stdout, done.stderr), 3, "cannot be written", "nothing was changed")
     assert report.read_text() == "the old report"
     assert sorted(one.name for one in tmp_path.iterdir()) == ["cards.json", "profile.json"]
+
+
+@pytest.mark.model
+def test_a_disk_that_fills_during_a_sweep_leaves_the_cells_that_were_saved(llama_dir: Path, tmp_path: Path) -> None:
+    path = tmp_path / "out" / "profile.json"
+    limit = 7000  # bytes: a profile of the tiny model without cells has about 4,000, and each cell adds about 1,600
+    code = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
+        "from gpufit.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
+    arguments = ["profile", str(llama_dir), "-o", str(path), "--context", "16,32", "--concurrency", "1,2"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment(tmp_path)
+    )
+    assert done.returncode == 3, done.stderr
+    assert "cannot be written" in done.stderr.splitlines()[-1]
+    kept = load_profile(path)
+    assert 1 <= len(kept.cells) < 4
+    assert not kept.complete
+    assert [one.name for one in path.parent.iterdir()] == ["profile.json"]
 
 
 def test_a_reader_that_stops_early_is_no_error(profile: Path, tmp_path: Path) -> None:
