@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +138,20 @@ def test_the_written_file_is_the_documented_json(llama_profile: Path) -> None:
     parts = raw["cells"][0]["outcome"]["phases"][0]["parts"]
     assert set(parts) == set(Parts.NAMES)
     assert all(isinstance(size, int) for size in parts.values())
+
+
+def test_a_hub_id_is_taken_from_the_cache_with_its_commit(
+    gpufit: Run, llama_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit = "0123456789abcdef0123456789abcdef01234567"
+    repository = tmp_path / "hub" / "models--some-org--tiny-llama"
+    shutil.copytree(llama_dir, repository / "snapshots" / commit)
+    (repository / "refs").mkdir()
+    (repository / "refs" / "main").write_text(commit)
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    done = gpufit("profile", "some-org/tiny-llama", "--context", "16", "--concurrency", "1", cwd=tmp_path)
+    assert done.code == 0, done.stderr
+    profile = load_profile(tmp_path / "profiles" / "some-org--tiny-llama.json")
+    assert (profile.model.name, profile.model.revision) == ("some-org/tiny-llama", commit)
+    assert profile.memory_model is None
+    assert "too few cells for a memory model" in done.stderr
