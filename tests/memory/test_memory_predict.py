@@ -255,3 +255,17 @@ def test_a_predictor_computes_each_shape_once_and_says_the_same() -> None:
     assert first == predict(make_profile(), Shape(300, 4, 3))
     with pytest.raises(UsageError):
         Predictor(make_profile(memory_model=None)).at(Shape(1, 1, 1))
+
+
+def test_decoding_is_never_promised_less_than_the_cache_with_one_storage_copied() -> None:
+    # A decode fit that knows nothing of the cache, as cells so small that their logits rule would give.
+    model = make_memory_model()
+    prefill, decode = model.phases
+    blind = tuple(part for part in decode.parts if part.part != "kv_cache_bytes")
+    profile = make_profile(
+        memory_model=msgspec.structs.replace(model, phases=(prefill, msgspec.structs.replace(decode, parts=blind)))
+    )
+    found = {one.phase: one for one in predict(profile, Shape(1000, 25, 2))}
+    # 1,024 cached tokens x 2 sequences x 20,000 B in 60 storages, one of them twice; weights and buffers.
+    cache = 20_000 * 2 * 1_024
+    assert found[Phase.DECODE].upper_bytes >= 256_004_000 + cache + -(-cache // 60)
