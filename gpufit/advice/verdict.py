@@ -21,9 +21,9 @@ class Verdict(enum.StrEnum):
     FITS = "fits"
     """The upper bound of the need is inside capacity."""
     TOO_CLOSE = "too_close"
-    """Capacity lies inside the interval: measure on the card before ordering."""
+    """Capacity lies inside the interval, or a remark says why nothing is promised: measure on the card first."""
     DOES_NOT_FIT = "does_not_fit"
-    """Even the lower bound of the need is above capacity."""
+    """Even the lower bound of the need is above capacity, or no more than this ran out of memory on this card."""
     UNKNOWN = "unknown"
     """The card's usable memory is not known, so nothing is claimed."""
 
@@ -141,7 +141,7 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
         cards_needed=cards,
         lots=None if cards is None else lots_for(cards, lot_size),
         evidence=weakest(need.evidence for need in needs),
-        remarks=carrier.remarks,
+        remarks=(*carrier.remarks, *fitting.limit_remarks()),
     )
 
 
@@ -157,7 +157,7 @@ def _limits(profile: Profile) -> tuple[Shape, ...]:
 def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fitting) -> Verdict:
     if capacity is None:
         return Verdict.UNKNOWN
-    if fitting.ran_out_of_memory(fitting.shape) or needed_at_least(phases) > capacity:
+    if fitting.limits_within(fitting.shape) or needed_at_least(phases) > capacity:
         return Verdict.DOES_NOT_FIT
     surely = surely_enough(phases) <= capacity and not fitting.carrier.compute_dtype_missing
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
@@ -197,11 +197,19 @@ class _Fitting:
     limits: tuple[Shape, ...]
     """What ran out of memory on this very card."""
 
-    def ran_out_of_memory(self, shape: Shape) -> bool:
-        """Whether a shape no larger than this one ran out of memory on this very card."""
-        return any(
-            limit.context_tokens <= shape.context_tokens and limit.concurrency <= shape.concurrency
+    def limits_within(self, shape: Shape) -> tuple[Shape, ...]:
+        """What ran out of memory on this very card and is no larger than a shape."""
+        return tuple(
+            limit
             for limit in self.limits
+            if limit.context_tokens <= shape.context_tokens and limit.concurrency <= shape.concurrency
+        )
+
+    def limit_remarks(self) -> tuple[str, ...]:
+        """The first of them for the shape in question, in words."""
+        return tuple(
+            f"context {limit.context_tokens} x {limit.concurrency} ran out of memory on this very card"
+            for limit in self.limits_within(self.shape)[:1]
         )
 
     def concurrency(self) -> int:
@@ -221,7 +229,7 @@ class _Fitting:
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
-        if self.ran_out_of_memory(shape):
+        if self.limits_within(shape):
             return False
         upper = self.carrier.upper_bytes
         return all(upper(one) <= self.capacity_bytes for one in self.predictor.at(shape))

@@ -327,6 +327,8 @@ def test_what_ran_out_of_memory_on_this_very_card_does_not_fit_it_nor_does_anyth
 
     assert verdict(256, 2, True).verdict is Verdict.DOES_NOT_FIT
     assert verdict(512, 3, True).verdict is Verdict.DOES_NOT_FIT
+    assert verdict(512, 3, True).remarks[-1] == "context 256 x 2 ran out of memory on this very card"
+    assert not any("ran out" in remark for remark in verdict(512, 1, True).remarks)
     assert verdict(512, 1, True).verdict is Verdict.FITS
     assert verdict(255, 2, True).max_context_tokens == 255
     assert verdict(256, 1, True).max_concurrency == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -301,10 +302,14 @@ def test_an_attention_that_there_is_not(gpufit: Run, output: Path, llama_dir: Pa
     refused(done, 2, "--attn-implementation telepathy")
 
 
-@pytest.mark.parametrize("target", ["/dev/null", "."])
-def test_a_device_or_a_folder_is_never_replaced_by_a_profile(gpufit: Run, llama_dir: Path, target: str) -> None:
-    refused(gpufit("profile", llama_dir, "-o", target, "--force"), 3, "not a file")
-    assert Path(target).is_char_device() or Path(target).is_dir()
+def test_a_pipe_or_a_folder_is_never_replaced_by_a_profile(gpufit: Run, llama_dir: Path, tmp_path: Path) -> None:
+    pipe, folder = tmp_path / "pipe", tmp_path / "folder"
+    os.mkfifo(pipe)
+    folder.mkdir()
+    for target in (pipe, folder):
+        refused(gpufit("profile", llama_dir, "-o", target, "--force"), 3, "not a file")
+    assert pipe.is_fifo()
+    assert folder.is_dir()
 
 
 def test_a_report_never_takes_the_place_of_its_profile(gpufit: Run, profile: Path, tmp_path: Path) -> None:

@@ -7,8 +7,13 @@ from gpufit.profile.record import Evidence
 
 VERDICT_WORDS: dict[Verdict, str] = {
     Verdict.FITS: "even the upper bound of the need is inside the card's capacity",
-    Verdict.TOO_CLOSE: "the capacity lies inside the interval of the need: measure on the card before you order",
-    Verdict.DOES_NOT_FIT: "even the lower bound of the need is above the card's capacity",
+    Verdict.TOO_CLOSE: (
+        "the capacity lies inside the interval of the need, or a remark says why nothing is promised: measure on the "
+        "card before you order"
+    ),
+    Verdict.DOES_NOT_FIT: (
+        "even the lower bound of the need is above the card's capacity, or no more than this ran out of memory on it"
+    ),
     Verdict.UNKNOWN: "nobody has reported what this card offers to a program, so nothing is claimed",
 }
 
@@ -27,7 +32,7 @@ FIGURE_WORDS: dict[str, str] = {
     "need": "driver context + other + all parts at the peak of the phase that needs most",
     "headroom": "capacity less need; below zero it is what is missing",
     "lower .. upper": "the interval of the headroom: how far the figure can be trusted",
-    "lots": "what to order: lots x cards in a lot, with the cards used where some would stand idle",
+    "lots": "what to order: lots x cards in a lot, with the cards that would stand idle",
     "binds": "the part that takes most in the phase that needs most: what to shrink first",
     "context": "prompt tokens of each sequence",
     "at once": "concurrency: sequences held at the same time",
