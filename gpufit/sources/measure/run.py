@@ -1,36 +1,28 @@
-"""Driving a model the way `generate()` does, once untracked for time and once recorded for memory."""
+"""Running a cell once untracked for time and once recorded for memory, whatever drives the model."""
 
 from __future__ import annotations
 
 import gc
-import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
-
-import torch
 
 from gpufit.memory.replay import Category, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
+from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer
 from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.storages import ResidentModel
 
-Labeller = Callable[[Any, Category], None]
-
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How to drive a model; the same for every cell."""
+    """How to run a model's cells; the same for every cell."""
 
-    device: torch.device
-    generates: bool
-    vocabulary: int
-    seed: int
-    logits_kept: str
+    driver: Driver
     make_recorder: Callable[[], Recorder]
     synchronize: Callable[[], None]
     entering: Callable[[Phase], None]
@@ -57,22 +49,35 @@ def measure_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentMode
         phases=tracked_run(model, plan, shape, resident),
         inputs_completed=shape.concurrency,
         wall_seconds=total,
-        time_to_first_token_seconds=first if plan.generates else None,
+        time_to_first_token_seconds=first if plan.driver.generates else None,
     )
+
+
+@dataclass
+class _Clock:
+    """The watch of a timed run: nothing but the time at which each phase ended, in seconds from the start."""
+
+    plan: RunPlan
+    begin: float
+    ends: list[float] = field(default_factory=list)
+
+    def label(self, thing: Any, category: Category) -> None:
+        """Nobody asks."""
+
+    def phase_began(self, phase: Phase) -> None:
+        self.plan.entering(phase)
+
+    def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
+        self.plan.synchronize()
+        self.ends.append(time.perf_counter() - self.begin)
 
 
 def timed_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[float, float]:
     """(seconds to the end of prefill or forward, seconds in all), with nothing recorded."""
     plan.synchronize()
-    begin = time.perf_counter()
-    ends: list[float] = []
-
-    def phase_ended(phase: Phase, cached_tokens: int) -> None:
-        plan.synchronize()
-        ends.append(time.perf_counter() - begin)
-
-    _drive(model, plan, shape, lambda thing, category: None, plan.entering, phase_ended)
-    return ends[0], ends[-1]
+    clock = _Clock(plan, time.perf_counter())
+    plan.driver.run(model, shape, clock)
+    return clock.ends[0], clock.ends[-1]
 
 
 def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> tuple[PhasePeak, ...]:
@@ -81,26 +86,39 @@ def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel
     return peaks(recording, observer, resident, spans)
 
 
+@dataclass
+class _Recorded:
+    """The watch of a recorded run: labels go to the observer, phases become spans of the recording."""
+
+    plan: RunPlan
+    recorder: Recorder
+    observer: Observer
+    spans: list[PhaseSpan] = field(default_factory=list)
+    _start: int = 0
+
+    def label(self, thing: Any, category: Category) -> None:
+        self.observer.label(thing, category)
+
+    def phase_began(self, phase: Phase) -> None:
+        self.plan.entering(phase)
+        self.plan.synchronize()
+        self.recorder.begin_phase()
+        self._start = self.observer.moment()
+
+    def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
+        self.plan.synchronize()
+        end = self.observer.moment()
+        self.spans.append(PhaseSpan(phase, self._start, end, cached_tokens, self.recorder.end_phase()))
+
+
 def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Observer, list[PhaseSpan]]:
     """Run one cell under a recorder: what it recorded, what was known of addresses, and where each phase lies."""
     recorder = plan.make_recorder()
     observer = Observer(recorder)
-    spans: list[PhaseSpan] = []
-    starts: dict[Phase, int] = {}
-
-    def phase_began(phase: Phase) -> None:
-        plan.entering(phase)
-        plan.synchronize()
-        recorder.begin_phase()
-        starts[phase] = observer.moment()
-
-    def phase_ended(phase: Phase, cached_tokens: int) -> None:
-        plan.synchronize()
-        spans.append(PhaseSpan(phase, starts[phase], observer.moment(), cached_tokens, recorder.end_phase()))
-
+    watch = _Recorded(plan, recorder, observer)
     with recorded(recorder), observer.watching():
-        _drive(model, plan, shape, observer.label, phase_began, phase_ended)
-    return recorder.stop(), observer, spans
+        plan.driver.run(model, shape, watch)
+    return recorder.stop(), observer, watch.spans
 
 
 def peaks(
@@ -129,84 +147,3 @@ def phase_peak(
         cached_tokens=cached_tokens,
         readings=readings,
     )
-
-
-def _drive(
-    model: Any,
-    plan: RunPlan,
-    shape: Shape,
-    label: Labeller,
-    phase_began: Callable[[Phase], None],
-    phase_ended: Callable[[Phase, int], None],
-) -> None:
-    generator = torch.Generator().manual_seed(plan.seed)
-    size = (shape.concurrency, shape.context_tokens)
-    with torch.no_grad():
-        tokens = torch.randint(plan.vocabulary, size, generator=generator).to(plan.device)
-        mask = torch.ones_like(tokens)
-        label([tokens, mask], "inputs")
-        if not plan.generates:
-            phase_began(Phase.FORWARD)
-            kept = model(input_ids=tokens, attention_mask=mask)
-            label(dict(kept), "outputs")
-            phase_ended(Phase.FORWARD, 0)
-            return
-        _generate(model, plan, shape, (tokens, mask), label, phase_began, phase_ended)
-
-
-def _generate(
-    model: Any,
-    plan: RunPlan,
-    shape: Shape,
-    prompt: tuple[torch.Tensor, torch.Tensor],
-    label: Labeller,
-    phase_began: Callable[[Phase], None],
-    phase_ended: Callable[[Phase, int], None],
-) -> None:
-    """Greedy decoding by hand: prefill, then one token a step, the mask growing as in generate()."""
-    tokens, mask = prompt
-    options = _forward_options(model, plan.logits_kept)
-    cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
-    phase_began(Phase.PREFILL)
-    output = model(input_ids=tokens, attention_mask=mask, use_cache=True, **options)
-    cache = cache_of(output)
-    label(output.logits, "outputs")
-    label(cache, "kv_cache")
-    generated = [_next_token(output.logits)]
-    label(generated, "outputs")
-    phase_ended(Phase.PREFILL, shape.context_tokens)
-    del output
-    if shape.new_tokens < 2:
-        return
-    phase_began(Phase.DECODE)
-    for _ in range(shape.new_tokens - 1):
-        mask = torch.cat([mask, mask.new_ones((mask.shape[0], 1))], dim=-1)
-        label([mask, generated[-1]], "inputs")
-        output = model(input_ids=generated[-1], attention_mask=mask, use_cache=True, **{cache_name: cache}, **options)
-        cache = cache_of(output)
-        label(output.logits, "outputs")
-        label(cache, "kv_cache")
-        generated.append(_next_token(output.logits))
-        label(generated[-1], "outputs")
-        del output
-    phase_ended(Phase.DECODE, shape.cached_tokens)
-
-
-def _next_token(logits: torch.Tensor) -> torch.Tensor:
-    """The likeliest next token of each sequence, shape (sequences, 1)."""
-    return logits[:, -1, :].argmax(dim=-1, keepdim=True)
-
-
-def _forward_options(model: Any, logits_kept: str) -> dict[str, Any]:
-    """`logits_to_keep=1` where the model takes it and only the last position's logits are wanted."""
-    takes = "logits_to_keep" in inspect.signature(model.forward).parameters
-    return {"logits_to_keep": 1} if takes and logits_kept == "last" else {}
-
-
-def cache_of(output: Any) -> Any:
-    """The cache in a model's output, under whatever name its family gives it."""
-    for name in ("cache", "past_key_values", "cache_params", "state"):
-        cache = getattr(output, name, None)
-        if cache is not None:
-            return cache
-    return None
