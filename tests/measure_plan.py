@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from model_files import LLAMA
 
@@ -20,9 +22,10 @@ def make_decoder(**changes: object) -> Decoder:
     return Decoder(**(settings | changes))
 
 
-def make_plan(**changes: object) -> RunPlan:
+def make_plan(sites: Mapping[object, str] | None = None, **changes: object) -> RunPlan:
     return RunPlan(
         driver=make_decoder(**changes),
+        sites=sites or {},
         make_recorder=CpuRecorder,
         synchronize=lambda: None,
         entering=lambda phase: None,

@@ -27,6 +27,7 @@ from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
+from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.units import GIB, KIB, MIB, format_size
 
@@ -120,6 +121,7 @@ def open_session(planned: PlannedRun) -> Session:
         make_recorder=device.make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: reached.append(phase),
+        sites=site_names(model),
     )
     precision = observe(model, run_plan.driver, job.stored, resident.weights.values(), config)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
@@ -210,6 +212,7 @@ def _model_info(job: Job, model: Any, generates: bool) -> ModelInfo:
         generates=generates,
         position_limit=loading.position_limit(model.config),
         sliding_window=loading.sliding_window(model.config),
+        chunk_tokens=loading.chunk_tokens(model),
         revision=job.revision,
     )
 
