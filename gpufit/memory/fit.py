@@ -7,8 +7,10 @@ their maximum is not. So every moment is fitted by itself, and those that are th
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from gpufit.memory.predict import growth_of, highest_moment
 from gpufit.memory.terms import TERMS, Extent, Knees, Shape, base_terms, further_terms, units_at
@@ -39,9 +41,9 @@ FEWEST_CONTEXTS_FOR_A_CURVE = 3
 FEWEST_CELLS_TO_HOLD_OUT = 6
 """From here on two cells can be spared to test the fit: the largest, and one from the middle."""
 
-CLOSE_ENOUGH = 2e-4
-"""A part is explained when it is met to this share of all that grows in the cell, and no further term is sought:
-what is left is scratch that steps with a kernel's block sizes (assumed)."""
+CLOSE_ENOUGH = 1e-5
+"""A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes
+are exact, so where the terms are the right ones nothing but the rounding of floats is left (assumed)."""
 
 WORTH_A_TERM = 0.7
 """A further term has to bring the worst miss below this share of what it was, or it explains nothing (assumed)."""
@@ -90,6 +92,28 @@ def fit_memory_model(cells: Sequence[Cell], attention: str, knees: Knees) -> Mem
         max_concurrency=max(shape.concurrency for shape in shapes),
         max_total_tokens=max(shape.total_tokens for shape in shapes),
     )
+
+
+def without_lesser_moments(cells: Iterable[Cell], model: MemoryModel) -> tuple[Cell, ...]:
+    """The cells with the moments that the model is made of, and each phase's own peak.
+
+    The others are the highest at no shape; dropped, they change no answer, and a profile stays a tenth of the size.
+    """
+    sites = {one.phase: {moment.site for moment in one.moments} for one in model.phases}
+    return tuple(_without_lesser_moments(cell, sites) for cell in cells)
+
+
+def _without_lesser_moments(cell: Cell, sites: Mapping[Phase, set[str]]) -> Cell:
+    if not isinstance(cell.outcome, Measured):
+        return cell
+    phases = tuple(
+        msgspec.structs.replace(
+            peak,
+            moments=tuple(one for one in peak.moments if one.site in {*sites.get(peak.phase, ()), peak.site}),
+        )
+        for peak in cell.outcome.phases
+    )
+    return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=phases))
 
 
 def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
@@ -281,7 +305,7 @@ def _highest_ones(
 ) -> tuple[MomentModel, ...]:
     """The moments that are the highest at some shape near or far, and the phase's end."""
     new_tokens = max(sample.shape.new_tokens for sample in samples)
-    kept = {END_OF_PHASE}
+    kept = {END_OF_PHASE, ELSEWHERE, *(sample.peak.site for sample in samples)}
     for shape in [*(sample.shape for sample in samples), *_far_shapes(new_tokens)]:
         kept.add(highest_moment(moments, units_at(shape, phase, knees))[0])
     return tuple(one for one in moments if one.site in kept)

@@ -13,7 +13,7 @@ import msgspec
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable
-from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
@@ -210,9 +210,11 @@ class Campaign:
     def _finish(self, cells: list[Cell]) -> Profile:
         if self.profile is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
+        model = fit_memory_model(cells, self.profile.engine.attention, knees_of(self.profile))
         profile = msgspec.structs.replace(
             self.profile,
-            memory_model=fit_memory_model(cells, self.profile.engine.attention, knees_of(self.profile)),
+            memory_model=model,
+            cells=self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model),
             complete=True,
         )
         save_profile(profile, self.output)
