@@ -1,8 +1,8 @@
 """What transformers 4.35 asks of the allocator for a Llama-2 in float16: weights, one forward, one greedy generation.
 
-Shape arithmetic only, from that release's modeling_llama.py and `greedy_search`: the cache is a tuple of keys and values
-that `torch.cat` makes anew in every layer and step while the caller still holds the old one; the head gives logits of
-every position in float16 and then a float32 copy; a layer's input lives until the layer returns.
+Shape arithmetic only, from that release's modeling_llama.py and `greedy_search`: the cache is a tuple of keys and
+values that `torch.cat` makes anew in every layer and step while the caller still holds the old one; the head gives
+logits of every position in float16 and then a float32 copy; a layer's input lives until the layer returns.
 """
 
 from __future__ import annotations

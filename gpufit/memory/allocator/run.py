@@ -7,7 +7,7 @@ really lie is decided here. What was `Given` is allocated first, in its order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpufit.memory.allocator.blocks import Block
 from gpufit.memory.allocator.caching import Allocator
@@ -84,7 +84,9 @@ def simulate(
     track = _Track(Allocator(settings or Settings(), capacity_bytes))
     for one in given:
         if not track.apply(one.address, one.size_bytes):
-            return track.result(windows, track.refusal(one.address, one.size_bytes, None))
+            track.note()
+            ended = track.result((), track.refusal(one.address, one.size_bytes, None))
+            return replace(ended, windows=(None,) * len(windows))
     track.note()
     for position, (address, size) in enumerate(events):
         if not track.apply(address, size):
@@ -168,12 +170,12 @@ class _Track:
 
     def result(self, windows: Sequence[Window], refusal: OutOfMemory | None) -> Simulation:
         """What there is to say at the end."""
-        peak = self._usage(0, len(self.reserved)) or Usage(0, 0, 0)
-        highest = self.reserved.index(peak.reserved_bytes) if self.reserved else 0
+        peak = Usage(max(self.requested), max(self.allocated), max(self.reserved))
+        highest = self.reserved.index(peak.reserved_bytes)
         return Simulation(
             peak=peak,
             windows=tuple(self._usage(window.start, window.end + 1) for window in windows),
-            fragmentation_at_peak_bytes=peak.reserved_bytes - self.allocated[highest] if self.reserved else 0,
+            fragmentation_at_peak_bytes=peak.reserved_bytes - self.allocated[highest],
             fragmentation_at_end_bytes=self.allocator.reserved_bytes - self.allocator.allocated_bytes,
             segments=self.allocator.segments,
             retries=self.allocator.retries,
