@@ -11,6 +11,7 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.profile.record import ComputeDtype, DtypeShare, Precision, Quantization
+from gpufit.sources.measure.convert import CONVERTED_FROM
 from gpufit.sources.measure.run import RunPlan, cache_of
 from gpufit.sources.measure.storages import Storage, dtype_name, storages_within, tensors_within
 from gpufit.sources.model_files.gguf import is_block_type
@@ -118,7 +119,7 @@ def observe(
 
 def quantization_of(config: Any) -> Quantization | None:
     """The quantisation that the model's config declares."""
-    declared = getattr(config, "quantization_config", None)
+    declared = getattr(config, "quantization_config", None) or getattr(config, CONVERTED_FROM, None)
     if declared is None:
         return None
     raw = declared if isinstance(declared, dict) else declared.to_dict()
