@@ -44,9 +44,9 @@ def environment(home: Path) -> dict[str, str]:
 def gpufit(tmp_path_factory: pytest.TempPathFactory, model_cache: Path) -> Run:
     """Run `gpufit` with arguments, in a folder of its own unless `cwd` says otherwise."""
     home = tmp_path_factory.mktemp("gpufit-home")
-    variables = environment(home) | {"XDG_CACHE_HOME": str(model_cache)}
 
     def run(*arguments: str | Path, cwd: Path | None = None) -> Done:
+        variables = environment(home) | {"XDG_CACHE_HOME": str(model_cache)}
         done = subprocess.run(
             command(*arguments), cwd=cwd or home, env=variables, capture_output=True, text=True, timeout=600
         )
