@@ -158,8 +158,9 @@ def test_an_expandable_segment_grows_by_pages_and_keeps_no_rest() -> None:
 
 
 def test_an_expandable_segment_spares_its_end() -> None:
-    # Free: a hole of 12 MiB, and 15 at the end that could grow. 11 go into the hole, so 20 more need one page only.
-    steps = [(1, 12.0), (2, 13.0), (1, 0.0), (3, 11.0), (4, 20.0)]
+    # Two pages: 15 freed, 13 in use, 12 free at the end, which could grow. 11 go into the hole of 15 although the 12
+    # fit better; so 30 find 12 and need one page, not two.
+    steps = [(1, 15.0), (2, 13.0), (1, 0.0), (3, 11.0), (4, 30.0)]
     assert reserved_mib(run(*steps, settings=EXPANDABLE)) == 60
 
 
@@ -194,6 +195,8 @@ def test_blocks_at_the_split_limit_serve_only_requests_nearly_as_large() -> None
     kept = [(1, 100.0), (1, 0.0)]
     assert reserved_mib(run(*kept, (2, 12.0))) == 100
     assert reserved_mib(run(*kept, (2, 12.0), settings=limited)) == 112
+    assert reserved_mib(run((1, 64), (1, 0), (2, 12), settings=limited)) == 76
+    assert reserved_mib(run((1, 62), (1, 0), (2, 12), settings=limited)) == 62
     # 100 is less than 82 + 20: taken, whole. It is not less than 80 + 20.
     assert allocated_mib(run(*kept, (2, 82.0), settings=limited)) == 100
     assert reserved_mib(run(*kept, (2, 82.0), settings=limited)) == 100

@@ -145,20 +145,22 @@ class Allocator:
         self.reserved_bytes -= block.size_bytes
 
     def _release_oversize(self, pool: Pool, size: int) -> bool:
-        """Give back the unsplittable block that would do for `size`, else the largest until they add up to it."""
+        """Give back the unsplittable block that would do for `size`, else the largest until they add up to it.
+
+        A free block of at least `size` is an unsplittable one: any other would have been handed out.
+        """
         limit = self.settings.max_split_bytes
         if limit is None:
             return False
-        wanted = max(size, limit)
-        index = bisect_left(pool.free, (wanted,))
+        index = bisect_left(pool.free, (size,))
         if index < len(pool.free):
             self._release(pool, pool.free[index][2])
             return True
         released = 0
-        while released < wanted and pool.free and pool.free[-1][0] >= limit:
+        while released < size and pool.free and pool.free[-1][0] >= limit:
             released += pool.free[-1][0]
             self._release(pool, pool.free[-1][2])
-        return released >= wanted
+        return released >= size
 
     def _collect_garbage(self) -> None:
         """Give back unused large segments, the older half of them first, once too much is reserved."""
