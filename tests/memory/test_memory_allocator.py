@@ -210,6 +210,14 @@ def test_at_the_ceiling_blocks_at_the_split_limit_go_first() -> None:
     assert (result.fits, result.retries, result.fragmentation_at_end_bytes) == (True, 0, 12 * MIB)
 
 
+def test_where_no_block_at_the_split_limit_is_large_enough_the_largest_go_until_they_are() -> None:
+    limited = parse_settings("max_split_size_mb:64")
+    steps = [(1, 12), (2, 70), (3, 66), (4, 68), (1, 0), (2, 0), (3, 0), (4, 0), (5, 130)]
+    result = run(*steps, settings=limited, capacity=216)
+    # 70 + 68 are at least 130: the 66 and the 12 stay, and 78 + 130 are below 216.
+    assert (result.fits, result.retries, result.fragmentation_at_end_bytes) == (True, 0, 78 * MIB)
+
+
 def test_garbage_collection_gives_back_the_older_unused_segments() -> None:
     # Free segments of 20, 22 and 24 MiB, freed after the 1st, 2nd and 3rd search of the pool. At the 4th, 66 MiB are
     # above half of 100; their ages are 3, 2 and 1, on average 2, so 20 and 22 go: 24 + 26 = 50 are left.
