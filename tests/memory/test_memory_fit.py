@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from gpufit.memory.fit import fit_memory_model
 from gpufit.memory.predict import predict
-from gpufit.memory.terms import Shape
+from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import Cell, Failed, Measured, MemoryModel, Parts, Phase, PhasePeak, Skipped
 
 GRID = [make_cell(context, concurrency) for context in (128, 512, 1024) for concurrency in (1, 2, 4)]
@@ -30,14 +30,15 @@ def coefficients(model: MemoryModel, phase: Phase, part: str) -> dict[str, float
     (one,) = [one for one in model.phases if one.phase is phase]
     return {
         coefficient.term: coefficient.bytes_per_unit
-        for found in one.parts
+        for moment in one.moments
+        for found in moment.parts
         if found.part == part
         for coefficient in found.coefficients
     }
 
 
-def fitted(cells: list[Cell], attention: str = "sdpa", window: int | None = None) -> MemoryModel:
-    model = fit_memory_model(cells, attention, window)
+def fitted(cells: list[Cell], attention: str = "sdpa", window: int = 0) -> MemoryModel:
+    model = fit_memory_model(cells, attention, Knees(window=window))
     assert model is not None
     return model
 
@@ -99,7 +100,8 @@ def test_the_domain_is_what_was_measured() -> None:
 
 def test_parts_that_no_cell_has_are_not_modelled() -> None:
     for phase in fitted(GRID).phases:
-        assert {one.part for one in phase.parts}.isdisjoint({"rounding_bytes", "unexplained_bytes"})
+        for moment in phase.moments:
+            assert {one.part for one in moment.parts}.isdisjoint({"rounding_bytes", "unexplained_bytes"})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_parts_that_no_cell_has_are_not_modelled() -> None:
     ],
 )
 def test_cells_too_few_or_too_alike_to_tell_terms_apart_make_no_model(shapes: list[tuple[int, int]]) -> None:
-    assert fit_memory_model([make_cell(*shape) for shape in shapes], "sdpa", None) is None
+    assert fit_memory_model([make_cell(*shape) for shape in shapes], "sdpa", Knees()) is None
 
 
 def test_cells_that_did_not_run_to_their_end_do_not_count() -> None:
@@ -122,7 +124,7 @@ def test_cells_that_did_not_run_to_their_end_do_not_count() -> None:
         Cell(context_tokens=512, new_tokens=4, concurrency=2, outcome=Failed(error="no")),
         Cell(context_tokens=1024, new_tokens=4, concurrency=4, outcome=Skipped(why="no")),
     ]
-    assert fit_memory_model(ran + others, "sdpa", None) is None
+    assert fit_memory_model(ran + others, "sdpa", Knees()) is None
     assert fitted([*ran, make_cell(512, 2), *others]).max_concurrency == 2
 
 
@@ -143,7 +145,7 @@ def test_the_only_cell_that_tells_sequences_from_constants_is_never_held_out() -
 
 def test_cells_without_phases_make_no_model() -> None:
     cells = [cell_of(context, concurrency) for context in (128, 512) for concurrency in (1, 2)]
-    assert fit_memory_model(cells, "sdpa", None) is None
+    assert fit_memory_model(cells, "sdpa", Knees()) is None
 
 
 def test_an_encoder_gets_a_forward_phase_alone() -> None:
@@ -222,8 +224,9 @@ def test_whatever_was_measured_no_coefficient_is_negative_and_every_error_is_a_n
         for shape, (kv, scratch, rounding) in zip(shapes, drawn, strict=True)
     ]
     (phase,) = fitted(cells, attention, 256).phases
-    assert all(one.bytes_per_unit >= 0 for part in phase.parts for one in part.coefficients)
-    assert {part.part for part in phase.parts} <= set(Parts.NAMES)
+    parts = [part for moment in phase.moments for part in moment.parts]
+    assert all(one.bytes_per_unit >= 0 for part in parts for one in part.coefficients)
+    assert {part.part for part in parts} <= set(Parts.NAMES)
     assert 0 <= phase.worst_fitted_error < float("inf")
     assert phase.worst_miss_bytes >= 0
 

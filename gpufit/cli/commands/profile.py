@@ -139,6 +139,9 @@ def cell_line(cell: Cell) -> str:
 
 def summary_lines(profile: Profile, output: Path) -> list[str]:
     """What was measured, how well it is understood, and what to do next."""
+    from gpufit.memory.growth import cache_growth
+    from gpufit.report.summary import growth_sentence
+
     measured = len(profile.measured_cells)
     lines = [
         f"{profile.model.name} ({profile.model.architecture}) on {profile.environment.device.name}: "
@@ -146,6 +149,9 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     ]
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
+    growth = cache_growth(profile)
+    if growth is not None:
+        lines.append(growth_sentence(growth))
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:

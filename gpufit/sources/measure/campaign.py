@@ -14,6 +14,7 @@ from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable
 from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
 from gpufit.profile.store import load_profile, save_profile
@@ -211,7 +212,7 @@ class Campaign:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
         profile = msgspec.structs.replace(
             self.profile,
-            memory_model=fit_memory_model(cells, self.profile.engine.attention, self.profile.model.sliding_window),
+            memory_model=fit_memory_model(cells, self.profile.engine.attention, knees_of(self.profile)),
             complete=True,
         )
         save_profile(profile, self.output)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +95,23 @@ def sliding_window(config: Any) -> int | None:
     kinds = getattr(inner, "layer_types", None)
     slides = getattr(inner, "use_sliding_window", True) and (kinds is None or "sliding_attention" in kinds)
     return int(window) if isinstance(window, int) and window > 0 and slides else None
+
+
+def chunk_tokens(model: torch.nn.Module) -> int | None:
+    """Tokens that a layer works on at once, padding the last piece; None where no layer does.
+
+    Mamba 2 mixers keep the number as `chunk_size`; gated delta nets have it as the default of the function that they
+    call (`torch_chunk_gated_delta_rule` beside them).
+    """
+    for module in model.modules():
+        kept = getattr(module, "chunk_size", None)
+        if type(kept) is int and kept > 0:
+            return kept
+        if "Delta" in type(module).__name__:
+            for name, rule in vars(sys.modules[type(module).__module__]).items():
+                if name.startswith("torch_chunk"):
+                    return int(inspect.signature(rule).parameters["chunk_size"].default)
+    return None
 
 
 def refusal(job: Job, error: Exception) -> GpufitError:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from gpufit.profile.record import ComputeDtype, DtypeShare, Precision, Quantization
+from gpufit.memory.replay import Category
+from gpufit.profile.record import ComputeDtype, DtypeShare, Phase, Precision, Quantization
 from gpufit.sources.measure.convert import CONVERTED_FROM
-from gpufit.sources.measure.run import RunPlan, cache_of
+from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.storages import Storage, dtype_name, storages_within, tensors_within
 from gpufit.sources.model_files.gguf import is_block_type
 from gpufit.sources.model_files.record import dtype_shares
@@ -28,8 +30,6 @@ _VIEWS = {
     "permute", "split", "unbind", "as_strided", "lift_fresh", "reshape", "_reshape_alias", "empty", "empty_like",
 }  # fmt: skip
 """Operations that compute nothing."""
-
-_TRACE_TOKENS = 16
 
 
 class DtypeTrace(TorchDispatchMode):  # type: ignore[misc]
@@ -88,24 +88,41 @@ class DtypeTrace(TorchDispatchMode):  # type: ignore[misc]
         return "norm" if "norm" in name else "other"
 
 
+@dataclass
+class _Probe:
+    """The watch of a probe: keeps the dtype of the logits and what the cache holds when prefill ends."""
+
+    logits: str | None = None
+    cache: tuple[Storage, ...] = ()
+
+    def label(self, thing: Any, category: Category) -> None:
+        if category == "kv_cache":
+            self.cache = tuple(storages_within(thing).values())
+        elif category == "outputs" and self.logits is None and isinstance(thing, torch.Tensor):
+            self.logits = dtype_name(thing.dtype)
+
+    def phase_began(self, phase: Phase) -> None:
+        """Nothing to note."""
+
+    def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
+        """Nothing to note."""
+
+
 def observe(
-    model: Any, plan: RunPlan, stored: tuple[DtypeShare, ...], weights: Iterable[Storage], config: Any
+    model: Any, driver: Driver, stored: tuple[DtypeShare, ...], weights: Iterable[Storage], config: Any
 ) -> Precision:
-    """Run a few tokens and say what precision everything was in."""
-    with torch.no_grad(), DtypeTrace() as trace:
-        tokens = torch.zeros((1, _TRACE_TOKENS), dtype=torch.long, device=plan.device)
-        options = {"use_cache": True} if plan.generates else {}
-        output = model(input_ids=tokens, attention_mask=torch.ones_like(tokens), **options)
-    cache = cache_of(output) if plan.generates else None
-    logits = getattr(output, "logits", None)
+    """Run the driver's smallest shape and say what precision everything was in."""
+    probe = _Probe()
+    with DtypeTrace() as trace:
+        driver.run(model, driver.probe, probe)
     compute = [
         ComputeDtype(family=family, dtypes=tuple(name for name, _ in counts.most_common()), calls=counts.total())
         for family, counts in sorted(trace.seen.items())
     ]
-    if logits is not None:
-        compute.append(ComputeDtype(family="logits", dtypes=(dtype_name(logits.dtype),), calls=1))
+    if probe.logits is not None:
+        compute.append(ComputeDtype(family="logits", dtypes=(probe.logits,), calls=1))
     resident = dtype_shares((storage.dtype, storage.size_bytes) for storage in weights)
-    kv = dtype_shares((one.dtype, one.size_bytes) for one in storages_within(cache).values())
+    kv = dtype_shares((one.dtype, one.size_bytes) for one in probe.cache)
     quantization = quantization_of(config)
     return Precision(
         stored=stored,

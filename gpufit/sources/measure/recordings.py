@@ -20,6 +20,7 @@ from gpufit.profile.record import Environment, PhasePeak
 from gpufit.sources.measure.cuda import CudaRecorder
 from gpufit.sources.measure.cuda_history import Block, Counters, History
 from gpufit.sources.measure.device import Device, environment
+from gpufit.sources.measure.drivers.decoder import Decoder
 from gpufit.sources.measure.recording import Recorder
 from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run, timed_run
 from gpufit.sources.measure.storages import resident_model
@@ -93,11 +94,7 @@ def record_run(model: Any, device: Device, shape: Shape) -> KeptRun:
         return recorder
 
     plan = RunPlan(
-        device=device.torch_device,
-        generates=True,
-        vocabulary=int(model.config.vocab_size),
-        seed=0,
-        logits_kept="last",
+        driver=Decoder(device=device.torch_device, vocabulary=int(model.config.vocab_size), seed=0, logits_kept="last"),
         make_recorder=make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: None,

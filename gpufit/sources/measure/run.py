@@ -1,40 +1,34 @@
-"""Driving a model the way `generate()` does, once untracked for time and once recorded for memory."""
+"""Running a cell once untracked for time and once recorded for memory, whatever drives the model."""
 
 from __future__ import annotations
 
 import gc
-import inspect
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
-from gpufit.memory.replay import Category, Window, replay
+from gpufit.memory.replay import Category, Replay, Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
-from gpufit.sources.measure.cuda_accounting import account, known_blocks
+from gpufit.profile.record import END_OF_PHASE, DeviceReading, Evidence, Measured, Moment, Parts, Phase, PhasePeak
+from gpufit.sources.measure.cuda_accounting import account, known_blocks, moment_parts
+from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer
 from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.storages import ResidentModel
 
-Labeller = Callable[[Any, Category], None]
-
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How to drive a model; the same for every cell."""
+    """How to run a model's cells; the same for every cell."""
 
-    device: torch.device
-    generates: bool
-    vocabulary: int
-    seed: int
-    logits_kept: str
+    driver: Driver
     make_recorder: Callable[[], Recorder]
     synchronize: Callable[[], None]
     entering: Callable[[Phase], None]
     """Told each phase as it begins, so that an out-of-memory can say where it struck."""
+    sites: Mapping[Any, str] = field(default_factory=dict)
+    """The place of every module of the model."""
 
 
 @dataclass(frozen=True)
@@ -57,22 +51,35 @@ def measure_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentMode
         phases=tracked_run(model, plan, shape, resident),
         inputs_completed=shape.concurrency,
         wall_seconds=total,
-        time_to_first_token_seconds=first if plan.generates else None,
+        time_to_first_token_seconds=first if plan.driver.generates else None,
     )
+
+
+@dataclass
+class _Clock:
+    """The watch of a timed run: nothing but the time at which each phase ended, in seconds from the start."""
+
+    plan: RunPlan
+    begin: float
+    ends: list[float] = field(default_factory=list)
+
+    def label(self, thing: Any, category: Category) -> None:
+        """Nobody asks."""
+
+    def phase_began(self, phase: Phase) -> None:
+        self.plan.entering(phase)
+
+    def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
+        self.plan.synchronize()
+        self.ends.append(time.perf_counter() - self.begin)
 
 
 def timed_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[float, float]:
     """(seconds to the end of prefill or forward, seconds in all), with nothing recorded."""
     plan.synchronize()
-    begin = time.perf_counter()
-    ends: list[float] = []
-
-    def phase_ended(phase: Phase, cached_tokens: int) -> None:
-        plan.synchronize()
-        ends.append(time.perf_counter() - begin)
-
-    _drive(model, plan, shape, lambda thing, category: None, plan.entering, phase_ended)
-    return ends[0], ends[-1]
+    clock = _Clock(plan, time.perf_counter())
+    plan.driver.run(model, shape, clock)
+    return clock.ends[0], clock.ends[-1]
 
 
 def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> tuple[PhasePeak, ...]:
@@ -81,132 +88,110 @@ def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel
     return peaks(recording, observer, resident, spans)
 
 
+@dataclass
+class _Recorded:
+    """The watch of a recorded run: labels go to the observer, phases become spans of the recording."""
+
+    plan: RunPlan
+    recorder: Recorder
+    observer: Observer
+    spans: list[PhaseSpan] = field(default_factory=list)
+    _start: int = 0
+
+    def label(self, thing: Any, category: Category) -> None:
+        self.observer.label(thing, category)
+
+    def phase_began(self, phase: Phase) -> None:
+        self.plan.entering(phase)
+        self.plan.synchronize()
+        self.recorder.begin_phase()
+        self._start = self.observer.moment()
+
+    def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
+        self.plan.synchronize()
+        end = self.observer.moment()
+        self.spans.append(PhaseSpan(phase, self._start, end, cached_tokens, self.recorder.end_phase()))
+
+
 def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Observer, list[PhaseSpan]]:
     """Run one cell under a recorder: what it recorded, what was known of addresses, and where each phase lies."""
     recorder = plan.make_recorder()
-    observer = Observer(recorder)
-    spans: list[PhaseSpan] = []
-    starts: dict[Phase, int] = {}
-
-    def phase_began(phase: Phase) -> None:
-        plan.entering(phase)
-        plan.synchronize()
-        recorder.begin_phase()
-        starts[phase] = observer.moment()
-
-    def phase_ended(phase: Phase, cached_tokens: int) -> None:
-        plan.synchronize()
-        spans.append(PhaseSpan(phase, starts[phase], observer.moment(), cached_tokens, recorder.end_phase()))
-
+    observer = Observer(recorder, plan.sites)
+    watch = _Recorded(plan, recorder, observer)
     with recorded(recorder), observer.watching():
-        _drive(model, plan, shape, observer.label, phase_began, phase_ended)
-    return recorder.stop(), observer, spans
+        plan.driver.run(model, shape, watch)
+    return recorder.stop(), observer, watch.spans
 
 
 def peaks(
     recording: Recording, observer: Observer, resident: ResidentModel, spans: list[PhaseSpan]
 ) -> tuple[PhasePeak, ...]:
     """Replay a recording into the peak of each span."""
-    windows = [Window(recording.positions[span.start], recording.positions[span.end]) for span in spans]
     given, labels = known_blocks(recording, resident.given, 0, observer.labels(recording.positions))
-    found = replay(given, recording.events, labels, windows)
-    return tuple(
-        phase_peak(span.phase, *account(recording, peak, span.readings), span.cached_tokens)
-        for span, peak in zip(spans, found, strict=True)
+    walked = Replay(given, recording.events, labels)
+    stretches = _stretches(recording, observer)
+    return tuple(_phase_peak(recording, walked, stretches, span) for span in spans)
+
+
+def _stretches(recording: Recording, observer: Observer) -> list[tuple[str, Window]]:
+    """Each stretch of the run with the site it was in; the last one lasts to the end."""
+    starts = [recording.positions[moment] for moment, _ in observer.stretches]
+    ends = [*starts[1:], len(recording.events)]
+    return [(site, Window(start, end)) for (_, site), start, end in zip(observer.stretches, starts, ends, strict=True)]
+
+
+def _phase_peak(
+    recording: Recording, walked: Replay, stretches: list[tuple[str, Window]], span: PhaseSpan
+) -> PhasePeak:
+    """The peak of one phase, and the highest moment of the phase at every site."""
+    phase = Window(recording.positions[span.start], recording.positions[span.end])
+    highest: dict[str, int] = {}
+    for site, window in stretches:
+        inside = Window(max(window.start, phase.start), min(window.end, phase.end))
+        if inside.start > inside.end:
+            continue
+        position = walked.highest(inside)
+        if site not in highest or walked.live_bytes(position) >= walked.live_bytes(highest[site]):
+            highest[site] = position
+    site = max(highest, key=lambda name: (walked.live_bytes(highest[name]), highest[name]))
+    parts, readings = account(recording, walked.at(highest[site]), span.readings)
+    highest[END_OF_PHASE] = phase.end
+    return phase_peak(
+        span.phase,
+        parts,
+        readings,
+        cached_tokens=span.cached_tokens,
+        site=site,
+        moments=tuple(
+            Moment(site=name, parts=parts_of(moment_parts(walked.at(position), parts)))
+            for name, position in highest.items()
+        ),
     )
 
 
+def parts_of(composition: Mapping[str, int]) -> Parts:
+    """Bytes by category as the parts of a moment."""
+    return Parts(**{f"{category}_bytes": size for category, size in composition.items()})
+
+
 def phase_peak(
-    phase: Phase, composition: Any, readings: tuple[DeviceReading, ...], cached_tokens: int = 0
+    phase: Phase,
+    composition: Mapping[str, int],
+    readings: tuple[DeviceReading, ...],
+    *,
+    cached_tokens: int = 0,
+    site: str = "",
+    moments: tuple[Moment, ...] = (),
 ) -> PhasePeak:
     """A composition by category as a phase's peak."""
-    parts = Parts(**{f"{category}_bytes": size for category, size in composition.items()})
+    parts = parts_of(composition)
     return PhasePeak(
         phase=phase,
         parts=parts,
         allocated_bytes=parts.total_bytes,
         evidence=Evidence.MEASURED,
+        site=site,
+        moments=moments,
         cached_tokens=cached_tokens,
         readings=readings,
     )
-
-
-def _drive(
-    model: Any,
-    plan: RunPlan,
-    shape: Shape,
-    label: Labeller,
-    phase_began: Callable[[Phase], None],
-    phase_ended: Callable[[Phase, int], None],
-) -> None:
-    generator = torch.Generator().manual_seed(plan.seed)
-    size = (shape.concurrency, shape.context_tokens)
-    with torch.no_grad():
-        tokens = torch.randint(plan.vocabulary, size, generator=generator).to(plan.device)
-        mask = torch.ones_like(tokens)
-        label([tokens, mask], "inputs")
-        if not plan.generates:
-            phase_began(Phase.FORWARD)
-            kept = model(input_ids=tokens, attention_mask=mask)
-            label(dict(kept), "outputs")
-            phase_ended(Phase.FORWARD, 0)
-            return
-        _generate(model, plan, shape, (tokens, mask), label, phase_began, phase_ended)
-
-
-def _generate(
-    model: Any,
-    plan: RunPlan,
-    shape: Shape,
-    prompt: tuple[torch.Tensor, torch.Tensor],
-    label: Labeller,
-    phase_began: Callable[[Phase], None],
-    phase_ended: Callable[[Phase, int], None],
-) -> None:
-    """Greedy decoding by hand: prefill, then one token a step, the mask growing as in generate()."""
-    tokens, mask = prompt
-    options = _forward_options(model, plan.logits_kept)
-    cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
-    phase_began(Phase.PREFILL)
-    output = model(input_ids=tokens, attention_mask=mask, use_cache=True, **options)
-    cache = cache_of(output)
-    label(output.logits, "outputs")
-    label(cache, "kv_cache")
-    generated = [_next_token(output.logits)]
-    label(generated, "outputs")
-    phase_ended(Phase.PREFILL, shape.context_tokens)
-    del output
-    if shape.new_tokens < 2:
-        return
-    phase_began(Phase.DECODE)
-    for _ in range(shape.new_tokens - 1):
-        mask = torch.cat([mask, mask.new_ones((mask.shape[0], 1))], dim=-1)
-        label([mask, generated[-1]], "inputs")
-        output = model(input_ids=generated[-1], attention_mask=mask, use_cache=True, **{cache_name: cache}, **options)
-        cache = cache_of(output)
-        label(output.logits, "outputs")
-        label(cache, "kv_cache")
-        generated.append(_next_token(output.logits))
-        label(generated[-1], "outputs")
-        del output
-    phase_ended(Phase.DECODE, shape.cached_tokens)
-
-
-def _next_token(logits: torch.Tensor) -> torch.Tensor:
-    """The likeliest next token of each sequence, shape (sequences, 1)."""
-    return logits[:, -1, :].argmax(dim=-1, keepdim=True)
-
-
-def _forward_options(model: Any, logits_kept: str) -> dict[str, Any]:
-    """`logits_to_keep=1` where the model takes it and only the last position's logits are wanted."""
-    takes = "logits_to_keep" in inspect.signature(model.forward).parameters
-    return {"logits_to_keep": 1} if takes and logits_kept == "last" else {}
-
-
-def cache_of(output: Any) -> Any:
-    """The cache in a model's output, under whatever name its family gives it."""
-    for name in ("cache", "past_key_values", "cache_params", "state"):
-        cache = getattr(output, name, None)
-        if cache is not None:
-            return cache
-    return None

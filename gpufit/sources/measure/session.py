@@ -20,10 +20,14 @@ from gpufit.sources.measure import loading
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.cuda_history import CudaRecording
 from gpufit.sources.measure.device import Device, environment, open_device
+from gpufit.sources.measure.drivers.base import Driver
+from gpufit.sources.measure.drivers.decoder import Decoder
+from gpufit.sources.measure.drivers.encoder import Encoder
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
+from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.units import GIB, KIB, MIB, format_size
 
@@ -73,9 +77,17 @@ class Session:
     """Runs cells of one model, one after the other."""
 
     def __init__(
-        self, model: Any, resident: ResidentModel, run_plan: RunPlan, loaded: Loaded, reached: list[Phase]
+        self,
+        model: Any,
+        resident: ResidentModel,
+        run_plan: RunPlan,
+        loaded: Loaded,
+        reached: list[Phase],
+        on_a_card: bool,
     ) -> None:
         self.loaded = loaded
+        self.on_a_card = on_a_card
+        """Whether the device is a card, whose context an error can spoil."""
         self._reached = reached
         self._model = model
         self._resident = resident
@@ -91,11 +103,6 @@ class Session:
         """The memory that an out-of-memory ran into."""
         return self.loaded.environment.device.total_bytes
 
-    @property
-    def on_a_card(self) -> bool:
-        """Whether the device is a card, whose context an error can spoil."""
-        return str(self._plan.device.type) != "cpu"
-
     def run(self, shape: Shape) -> Measured:
         """Measure one cell; the errors of the model come through."""
         gc.collect()
@@ -110,16 +117,13 @@ def open_session(planned: PlannedRun) -> Session:
     config = model.config
     reached: list[Phase] = [Phase.LOAD]
     run_plan = RunPlan(
-        device=device.torch_device,
-        generates=planned.load_plan.generates,
-        vocabulary=int(loading.text_config(config).vocab_size),
-        seed=job.seed,
-        logits_kept=job.logits_kept,
+        driver=driver_for(config, planned.load_plan.generates, job, device.torch_device),
         make_recorder=device.make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: reached.append(phase),
+        sites=site_names(model),
     )
-    precision = observe(model, run_plan, job.stored, resident.weights.values(), config)
+    precision = observe(model, run_plan.driver, job.stored, resident.weights.values(), config)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
     flags = (*flags, *device.notes(), *job.notes)
     loaded = Loaded(
@@ -129,7 +133,15 @@ def open_session(planned: PlannedRun) -> Session:
         environment=environment(info, flags),
         load=load_peak,
     )
-    return Session(model, resident, run_plan, loaded, reached)
+    return Session(model, resident, run_plan, loaded, reached, on_a_card=device.torch_device.type != "cpu")
+
+
+def driver_for(config: Any, generates: bool, job: Job, device: torch.device) -> Driver:
+    """How a model of this config is driven."""
+    vocabulary = int(loading.text_config(config).vocab_size)
+    if generates:
+        return Decoder(device=device, vocabulary=vocabulary, seed=job.seed, logits_kept=job.logits_kept)
+    return Encoder(device=device, vocabulary=vocabulary, seed=job.seed)
 
 
 def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
@@ -200,6 +212,7 @@ def _model_info(job: Job, model: Any, generates: bool) -> ModelInfo:
         generates=generates,
         position_limit=loading.position_limit(model.config),
         sliding_window=loading.sliding_window(model.config),
+        chunk_tokens=loading.chunk_tokens(model),
         revision=job.revision,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import transformers
-from measure_plan import make_plan
+from measure_plan import make_decoder
 from model_files import LLAMA
 
 from gpufit.profile.record import ComputeDtype, DtypeShare, Quantization
@@ -19,7 +19,7 @@ def families(dtype: torch.dtype, **options: object) -> dict[str, tuple[str, ...]
     config = transformers.LlamaConfig(**LLAMA)
     model = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype, **options).eval()
     weights = resident_model(model, "cpu").weights.values()
-    precision = observe(model, make_plan(), (), weights, model.config)
+    precision = observe(model, make_decoder(), (), weights, model.config)
     assert [share.dtype for share in precision.kv] == [str(dtype).removeprefix("torch.")]
     return {one.family: one.dtypes for one in precision.compute}
 
