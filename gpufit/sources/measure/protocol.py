@@ -48,6 +48,8 @@ class Job(Record, frozen=True, kw_only=True):
     trust_remote_code: bool
     stored: tuple[DtypeShare, ...]
     """Dtypes found in the model's files."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the profile should know about how the model is loaded, in words."""
 
 
 class Grid(Record, frozen=True, kw_only=True):

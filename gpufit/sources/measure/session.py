@@ -125,7 +125,7 @@ def open_session(planned: PlannedRun) -> Session:
     )
     precision = observe(model, run_plan.driver, job.stored, resident.weights.values(), config)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
-    flags = (*flags, *device.notes())
+    flags = (*flags, *device.notes(), *job.notes)
     loaded = Loaded(
         model=_model_info(job, model, planned.load_plan.generates),
         engine=_engine(config),

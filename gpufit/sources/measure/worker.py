@@ -73,8 +73,9 @@ def main() -> int:
 def work(job: Job, channel: Channel) -> None:
     """Plan, load, then run cell after cell until the list or the memory ends."""
     channel.send(Progress(text="importing torch and transformers"))
-    from gpufit.sources.measure import session
+    from gpufit.sources.measure import converted, session
 
+    job = converted.prepare(job, lambda text: channel.send(Progress(text=text)))
     planned = session.plan(job)
     channel.send(planned.message)
     answer = sys.stdin.buffer.readline()
