@@ -80,3 +80,10 @@ def kept(model: Any, driver: Driver, shape: Shape) -> Kept:
 def cached(model: Any, driver: Driver, shape: Shape) -> dict[Phase, dict[str, int]]:
     """The cache alone."""
     return {phase: found["kv_cache"] for phase, found in kept(model, driver, shape).ended.items()}
+
+
+def lengths(layers: int) -> dict[str, int]:
+    """What so many static layers keep of their own length: an int64 each, in recent releases of transformers."""
+    from transformers.cache_utils import StaticLayer
+
+    return {"int64": layers * 8} if isinstance(vars(StaticLayer(1)).get("cumulative_length"), torch.Tensor) else {}

@@ -38,6 +38,8 @@ class CacheChoice:
             raise UsageError(f"{self._flag} moves a card's cache to host memory: on cpu there is nothing to move")
         if self.implementation == QUANTIZED and kind in (Kind.ENCODER_DECODER, Kind.SPEECH):
             raise UsageError(f"{self._flag}: transformers has no quantised cache for an encoder-decoder")
+        if _keeps_its_own(config):
+            raise UsageError(f"{self._flag}: {name} has a cache class of its own, which no other can stand in for")
         if self.implementation == QUANTIZED:
             self._check_quantized(name, config)
 
@@ -86,6 +88,15 @@ class CacheChoice:
             ) from error
         except ValueError as error:
             raise UsageError(f"{self._flag}: {name} cannot have it: {' '.join(str(error).split())[:300]}") from error
+
+
+def _keeps_its_own(config: Any) -> bool:
+    """Whether transformers says that this architecture does not take its general caches."""
+    import transformers
+
+    model_class = getattr(transformers, (getattr(config, "architectures", None) or [""])[0], None)
+    takes = getattr(model_class, "_supports_default_dynamic_cache", None)
+    return takes is not None and not takes()
 
 
 DEFAULT = CacheChoice()

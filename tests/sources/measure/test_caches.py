@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import pytest
 import torch
 import transformers
 from architectures import ARCHITECTURES, WINDOW
-from measure_plan import cached, make_decoder, measure
+from measure_plan import cached, lengths, make_decoder, measure
 from test_loading import make_job, save_config
 
 from gpufit.errors import UsageError
@@ -50,8 +51,8 @@ def peaks(model: Any, cache: CacheChoice) -> dict[Phase, PhasePeak]:
 
 
 def test_a_static_cache_holds_all_tokens_of_the_cell_from_the_first(llama: Any) -> None:
-    # Two bytes of bfloat16 a number, and each layer's length as one int64.
-    whole = {"bfloat16": NUMBERS_A_TOKEN * AT_THE_END * 3 * 2, "int64": LAYERS * 8}
+    # Two bytes of bfloat16 a number, and what each layer keeps of its own length.
+    whole = {"bfloat16": NUMBERS_A_TOKEN * AT_THE_END * 3 * 2} | lengths(LAYERS)
     found = cached(llama, make_decoder(cache=STATIC), SHAPE)
     assert found == {Phase.PREFILL: whole, Phase.DECODE: whole}
     phases = peaks(llama, STATIC)
@@ -100,10 +101,24 @@ def test_what_a_sliding_layer_keeps_of_a_prompt_is_counted_by_storage() -> None:
     assert found[Phase.DECODE]["bfloat16"] == NUMBERS_A_TOKEN * WINDOW * 3 * 2
 
 
-def test_a_state_is_kept_by_a_static_cache_too() -> None:
+def test_a_static_cache_keeps_the_states_beside_its_tokens() -> None:
+    config = ARCHITECTURES["qwen3_next"]().config
+    config.architectures = ["Qwen3NextForCausalLM"]
+    if not transformers.Qwen3NextForCausalLM._supports_default_dynamic_cache():
+        # Earlier releases of transformers 5 gave it a cache class of its own.
+        with pytest.raises(UsageError, match="m has a cache class of its own"):
+            STATIC.check("m", Kind.DECODER, config, "cpu")
+        return
     model = ARCHITECTURES["qwen3_next"]().build()
     dynamic, static = (cached(model, make_decoder(cache=one), SHAPE)[Phase.DECODE] for one in (DEFAULT, STATIC))
     assert static["bfloat16"] == dynamic["bfloat16"]
+
+
+def test_a_model_with_a_cache_class_of_its_own_takes_no_other() -> None:
+    config = transformers.XLNetConfig(architectures=["XLNetLMHeadModel"])
+    with pytest.raises(UsageError, match="--cache-implementation static: m has a cache class of its own"):
+        STATIC.check("m", Kind.DECODER, config, "cpu")
+    DEFAULT.check("m", Kind.DECODER, config, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -144,8 +159,8 @@ def test_a_transformers_without_the_fp8_cache_is_named(monkeypatch: pytest.Monke
         FP8.check("m", Kind.DECODER, transformers.LlamaConfig(), "cpu")
 
 
-def test_a_quantised_cache_needs_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformers.cache_utils, "is_optimum_quanto_available", lambda: False)
+@pytest.mark.skipif(importlib.util.find_spec("optimum") is not None, reason="optimum is installed here")
+def test_a_quantised_cache_needs_its_library() -> None:
     with pytest.raises(
         UsageError, match=r"--cache-implementation quantized: .* optimum-quanto, which is not installed"
     ):

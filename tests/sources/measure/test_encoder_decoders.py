@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from architectures import ARCHITECTURES, VOCABULARY
-from measure_plan import cached, kept, measure
+from measure_plan import cached, kept, lengths, measure
 
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Phase
@@ -24,8 +24,8 @@ A_TOKEN = DECODER_LAYERS * 2 * HEADS * HEAD_SIZE * BFLOAT16
 """Layers of the decoder x (key, value) x heads x head size x two bytes: 768, in either cache."""
 
 STATIC = CacheChoice("static")
-LENGTHS = 2 * DECODER_LAYERS * 8
-"""A static layer keeps its length as one int64, in the decoder's own cache and in that of what the encoder read."""
+LAYERS = 2 * DECODER_LAYERS
+"""Layers of the decoder's own cache and of that of what the encoder read."""
 
 
 def tokens_driver(cache: CacheChoice = DEFAULT) -> EncoderDecoder:
@@ -78,9 +78,9 @@ def test_parts_of_an_encoder_decoder_add_up_and_its_encoding_is_kept() -> None:
 def test_a_static_cache_of_an_encoder_decoder_has_room_for_all_tokens_from_the_first(whisper: Any) -> None:
     t5 = ARCHITECTURES["t5"]().build()
     for found in cached(t5, tokens_driver(STATIC), Shape(100, 5, 3)).values():
-        assert found == {"bfloat16": A_TOKEN * (100 + 5) * 3, "int64": LENGTHS}
+        assert found == {"bfloat16": A_TOKEN * (100 + 5) * 3} | lengths(LAYERS)
     for found in cached(whisper, speech_driver(STATIC), Shape(20, 5, 2)).values():
-        assert found == {"bfloat16": A_TOKEN * (1500 + 24) * 2, "int64": LENGTHS}
+        assert found == {"bfloat16": A_TOKEN * (1500 + 24) * 2} | lengths(LAYERS)
 
 
 def test_half_a_minute_of_sound_takes_the_same_whatever_the_prompt(whisper: Any) -> None:

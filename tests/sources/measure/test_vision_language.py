@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -23,6 +24,11 @@ pytestmark = pytest.mark.model
 
 KV_A_TOKEN = 2 * 2 * 2 * 16 * 2
 """Layers x (key, value) x KV heads x head size x two bytes of bfloat16, for both small models."""
+
+TOKEN_KINDS = int(
+    "mm_token_type_ids" in inspect.signature(transformers.Qwen2_5_VLForConditionalGeneration.forward).parameters
+)
+"""Whether this transformers has to be told which tokens are an image's: an int64 each."""
 
 SIZE = (112, 84)
 """Four by three merged patches of 28 pixels: 12 tokens of Qwen2.5-VL."""
@@ -91,7 +97,7 @@ def test_pixel_values_are_inputs_and_the_cache_holds_the_images_tokens(qwen: Any
     shape = Shape(context_tokens=100, new_tokens=4, concurrency=3)
     peak = prefill(measure(qwen, driver(images), shape))
     # 6 x 8 patches of 3 x 2 x 14 x 14 float32 and a grid of three int64, for each image; ids, mask and kinds of token.
-    pixels, grid, tokens = 48 * 1176 * 4, 3 * 8, 3 * 100 * 8
+    pixels, grid, tokens = 48 * 1176 * 4, 3 * 8, (2 + TOKEN_KINDS) * 100 * 8
     assert peak.parts.inputs_bytes == 3 * (count * (pixels + grid) + tokens)
     assert peak.parts.total_bytes == peak.allocated_bytes
     assert peak.parts.unexplained_bytes == 0
@@ -126,7 +132,7 @@ def test_reading_images_takes_memory_that_text_alone_does_not(qwen: Any) -> None
     seen = prefill(measure(qwen, driver(plan_images("m", qwen.config, 1, (224, 224))), shape))
     # 16 x 16 patches of 1176 float32 numbers for each of two sequences, and what the tower makes of them.
     pixels = 2 * 256 * 1176 * 4
-    assert seen.parts.inputs_bytes - text.parts.inputs_bytes == pixels + 2 * (3 * 8 + 120 * 8)
+    assert seen.parts.inputs_bytes - text.parts.inputs_bytes == pixels + 2 * (3 * 8 + TOKEN_KINDS * 120 * 8)
     assert seen.allocated_bytes > text.allocated_bytes + pixels
     assert text.parts.inputs_bytes == 2 * 120 * 2 * 8
 
@@ -142,7 +148,8 @@ def test_tokens_after_an_image_stand_where_the_model_itself_puts_them(qwen: Any)
     images = plan_images("m", qwen.config, 2, SIZE)
     tokens = driver(images)._tokens(Shape(60, 1, 1))
     beside = driver(images)._beside(qwen, tokens)
-    _, shift = qwen.model.get_rope_index(tokens, beside["mm_token_type_ids"], beside["image_grid_thw"])
+    told = {name: tensor for name, tensor in beside.items() if name != "pixel_values"}
+    _, shift = qwen.model.get_rope_index(input_ids=tokens, **told)
     assert shift.tolist() == [[images.text_shift]]
     # Each image of 4 x 3 tokens takes as many positions as its longer side: 4 in place of 12.
     assert images.text_shift == 2 * (4 - 12)
