@@ -53,8 +53,13 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
     if new_tokens < 2:
         return
     watch.phase_began(Phase.DECODE)
-    for _ in range(new_tokens - 1):
-        output = model(**prompt.step(generated[-1]), **{cache_name: cache}, use_cache=True, **options)
+    for step in range(new_tokens - 1):
+        given = prompt.step(generated[-1]) | {cache_name: cache}
+        if cache_name == "cache_params" and "cache_position" in accepted:
+            # Mamba of earlier releases tells a step from a prompt by this alone, and its steps take no mask.
+            position = torch.tensor([prompt.cached_tokens + step], device=generated[-1].device)
+            given |= {"cache_position": position, "attention_mask": None}
+        output = model(**given, use_cache=True, **options)
         cache = cache_of(output)
         watch.label(output.logits, "outputs")
         watch.label(cache, "kv_cache")
