@@ -179,6 +179,35 @@ def test_gemma_3_takes_its_pooled_tokens_between_two_marks() -> None:
     assert found[Phase.PREFILL]["bfloat16"] == KV_A_TOKEN * 40 * 2
 
 
+def test_qwen2_vl_takes_its_images_as_its_successor_does() -> None:
+    config = transformers.Qwen2VLConfig(
+        text_config=ARCHITECTURES["qwen2_5_vl"]().config.text_config.to_dict() | {"model_type": "qwen2_vl_text"},
+        vision_config={"depth": 2, "embed_dim": 64, "hidden_size": 64, "num_heads": 4, "mlp_ratio": 2},
+        image_token_id=250, video_token_id=251, vision_start_token_id=252, vision_end_token_id=253,
+    )  # fmt: skip
+    model = transformers.Qwen2VLForConditionalGeneration._from_config(config, dtype=torch.bfloat16).eval()
+    images = plan_images("m", model.config, 2, SIZE)
+    assert images.tokens == 2 * (12 + 2)
+    found = cached(model, driver(images), Shape(40, 3, 2))
+    assert found == {Phase.PREFILL: {"bfloat16": KV_A_TOKEN * 40 * 2}, Phase.DECODE: {"bfloat16": KV_A_TOKEN * 42 * 2}}
+
+
+@pytest.mark.parametrize(("strategy", "tokens"), [("full", 16), ("default", 15)])
+def test_a_llava_without_a_class_token_loses_a_patch_to_the_default_strategy(strategy: str, tokens: int) -> None:
+    vision = transformers.SiglipVisionConfig(
+        hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, image_size=56, patch_size=14
+    )
+    text = ARCHITECTURES["llama"]().config
+    config = transformers.LlavaConfig(
+        vision_config=vision, text_config=text, image_token_index=250, vision_feature_select_strategy=strategy
+    )
+    model = transformers.LlavaForConditionalGeneration._from_config(config, dtype=torch.bfloat16).eval()
+    images = plan_images("m", model.config, 1, None)
+    assert images.tokens == tokens
+    # The model itself refuses a prompt with another number of placeholders.
+    assert cached(model, driver(images), Shape(40, 1, 2)) == {Phase.PREFILL: {"bfloat16": KV_A_TOKEN * 40 * 2}}
+
+
 def test_a_family_whose_images_are_not_known_is_measured_on_text_alone_and_no_other_way(tmp_path: Any) -> None:
     config = transformers.PaliGemmaConfig()
     folder = save_config(tmp_path / "model", config, "PaliGemmaForConditionalGeneration")
