@@ -138,6 +138,8 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
 
 def grid_line(workload: Workload, device: str) -> str:
     """What will be run, defaults included."""
+    from gpufit.report.workload import workload_words
+
     contexts, concurrencies = (
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
@@ -146,26 +148,11 @@ def grid_line(workload: Workload, device: str) -> str:
     return "; ".join(
         [
             f"contexts {contexts} x {concurrencies} at once",
-            *(one for one in (generated, _images(workload), _cache(workload)) if one),
+            *([generated] if generated else []),
+            *workload_words(workload),
             ", ".join(settings),
         ]
     )
-
-
-def _images(workload: Workload) -> str:
-    """The images of each sequence; nothing for a model that was given none."""
-    if not workload.images:
-        return ""
-    size = f" of {workload.image_size[0]} x {workload.image_size[1]} pixels" if workload.image_size else ""
-    counted = "1 image" if workload.images == 1 else f"{workload.images} images"
-    return f"{counted}{size} a sequence ({workload.image_tokens} tokens of its context)"
-
-
-def _cache(workload: Workload) -> str:
-    """The kind of cache, where it is not the one that the model builds itself."""
-    if workload.cache_implementation == "dynamic":
-        return ""
-    return f"{workload.cache_implementation} KV cache, dtype {workload.kv_cache_dtype}"
 
 
 def cell_line(cell: Cell) -> str:
