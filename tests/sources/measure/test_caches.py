@@ -159,6 +159,16 @@ def test_a_transformers_without_the_fp8_cache_is_named(monkeypatch: pytest.Monke
         FP8.check("m", Kind.DECODER, transformers.LlamaConfig(), "cpu")
 
 
+@pytest.mark.skipif(importlib.util.find_spec("optimum") is None, reason="optimum-quanto is not installed")
+def test_quanto_holds_half_a_byte_a_number_and_what_came_last_as_it_was(llama: Any) -> None:
+    found = cached(llama, make_decoder(cache=CacheChoice("quantized")), Shape(128, 5, 2))
+    numbers = NUMBERS_A_TOKEN * 128 * 2
+    # 4 bits a number; a scale and a shift of two bytes for every 64; four new tokens not quantised yet.
+    groups, last = numbers // 64 * 2 * 2, NUMBERS_A_TOKEN * 4 * 2 * 2
+    assert found[Phase.PREFILL] == {"uint8": numbers // 2, "bfloat16": groups}
+    assert found[Phase.DECODE] == {"uint8": numbers // 2, "bfloat16": groups + last}
+
+
 @pytest.mark.skipif(importlib.util.find_spec("optimum") is not None, reason="optimum is installed here")
 def test_a_quantised_cache_needs_its_library() -> None:
     with pytest.raises(
