@@ -59,17 +59,17 @@ def gpt2() -> Architecture:
 
 
 def mistral() -> Architecture:
-    """Every layer slides over a window of 64: 2 layers, 2 KV heads of 16."""
+    """Every layer slides over a window of 384: 2 layers, 2 KV heads of 16."""
     return _made("Mistral", "MistralForCausalLM", **_DENSE, num_hidden_layers=2, sliding_window=WINDOW)
 
 
 def gemma3() -> Architecture:
-    """Five layers slide over a window of 64, the sixth sees everything: 2 KV heads of 32."""
+    """Five layers slide over a window of 384, the sixth sees everything: 2 KV heads of 32."""
     return _made("Gemma3Text", "Gemma3ForCausalLM", **_DENSE, num_hidden_layers=6, head_dim=32, sliding_window=WINDOW)
 
 
 def gpt_oss() -> Architecture:
-    """Experts, and every other layer slides over a window of 64: 2 layers, 2 KV heads of 32."""
+    """Experts, and every other layer slides over a window of 384: 2 layers, 2 KV heads of 32."""
     return _made(
         "GptOss",
         "GptOssForCausalLM",

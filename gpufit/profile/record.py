@@ -255,6 +255,8 @@ class ModelInfo(Record, frozen=True, kw_only=True):
     """Elements of all parameters, tied ones once."""
     generates: bool
     """False for an encoder: one `forward`, no cache."""
+    decodes_apart: bool = False
+    """True for an encoder-decoder: prompt and new tokens are two sequences, each with positions of its own."""
     position_limit: Count | None = None
     """The longest sequence its position scheme allows; absent where it has no limit."""
     sliding_window: Count | None = None
@@ -318,6 +320,17 @@ class Workload(Record, frozen=True, kw_only=True):
     """`auto` or a dtype: how the weights were asked to be loaded."""
     logits_kept: str
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
+    images: Size = 0
+    """Images in each sequence; their tokens are part of its context."""
+    image_size: tuple[Count, Count] | None = None
+    """Width and height in pixels, as the model saw them."""
+    image_tokens: Size = 0
+    """Tokens of each context that its images take."""
+    cache_implementation: str = "dynamic"
+    """How the KV cache was kept, in transformers' words: `dynamic` (what the model builds itself), `static` (all
+    tokens of the cell from the start), `quantized`, `offloaded`."""
+    kv_cache_dtype: str = "auto"
+    """What a quantised cache was asked to hold: `auto` or `fp8`."""
 
 
 TermName = Literal[

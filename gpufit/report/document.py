@@ -27,6 +27,7 @@ from gpufit.profile.record import (
     Record,
     weakest,
 )
+from gpufit.report.workload import workload_words
 
 SCHEMA_VERSION = 1
 
@@ -233,7 +234,8 @@ def _cells(count: int) -> str:
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:
-    notes = list(profile.notes) + list(profile.environment.flags)
+    notes = [f"measured with {words}" for words in workload_words(profile.workload)]
+    notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
         notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]

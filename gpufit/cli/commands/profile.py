@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, seed
+from gpufit.cli.arguments import count, counts, pixels, seed, whole
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
@@ -47,6 +47,30 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         default="auto",
         help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
+    )
+    parser.add_argument(
+        "--kv-cache-dtype",
+        choices=("auto", "fp8"),
+        default="auto",
+        help="dtype of the KV cache: the model's own, or a quantised cache (default: auto)",
+    )
+    parser.add_argument(
+        "--cache-implementation",
+        choices=("dynamic", "static", "quantized", "offloaded"),
+        help="kind of KV cache, in transformers' words (default: dynamic, the one the model builds itself; quantized "
+        "with --kv-cache-dtype fp8)",
+    )
+    parser.add_argument(
+        "--images",
+        type=whole("--images"),
+        metavar="N",
+        help="images in each sequence, for a model that takes images (default: 1); 0 measures text alone",
+    )
+    parser.add_argument(
+        "--image-size",
+        type=pixels("--image-size"),
+        metavar="WxH",
+        help="their size in pixels, for a model that takes any size (default: 448x448)",
     )
     parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
@@ -103,6 +127,10 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         logits_kept=arguments.keep_logits,
         revision=arguments.revision,
         trust_remote_code=arguments.trust_remote_code,
+        images=arguments.images,
+        image_size=arguments.image_size,
+        cache_implementation=arguments.cache_implementation,
+        kv_cache_dtype=arguments.kv_cache_dtype,
         resume=arguments.resume,
         force=arguments.force,
     )
@@ -110,13 +138,20 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
 
 def grid_line(workload: Workload, device: str) -> str:
     """What will be run, defaults included."""
+    from gpufit.report.workload import workload_words
+
     contexts, concurrencies = (
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
     generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
     settings = [f"dtype {workload.dtype_requested}", f"device {device}", f"seed {workload.seed}"]
     return "; ".join(
-        [f"contexts {contexts} x {concurrencies} at once", *([generated] if generated else []), ", ".join(settings)]
+        [
+            f"contexts {contexts} x {concurrencies} at once",
+            *([generated] if generated else []),
+            *workload_words(workload),
+            ", ".join(settings),
+        ]
     )
 
 

@@ -13,7 +13,8 @@ import msgspec
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable
-from gpufit.memory.fit import fit_memory_model, without_lesser_moments
+from gpufit.memory.fit import FEWEST_CONTEXTS, fit_memory_model, without_lesser_moments
+from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
@@ -27,6 +28,12 @@ from gpufit.sources.model_files.record import ModelFiles
 DEFAULT_CONTEXTS = (128, 512, 1024)
 DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
+
+_SETTINGS = (
+    "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
+    "kv_cache_dtype",
+)  # fmt: skip
+"""What of a workload changes the bytes of a cell, beside its place in the grid."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,20 @@ class ProfileRequest:
     logits_kept: str = "last"
     revision: str | None = None
     trust_remote_code: bool = False
+    images: int | None = None
+    """Images in each sequence; None: one, where the model takes images."""
+    image_size: tuple[int, int] | None = None
+    """Width and height in pixels, where the model takes any size."""
+    cache_implementation: str | None = None
+    """None: what the model builds itself, or a quantised cache where a dtype is asked for."""
+    kv_cache_dtype: str = "auto"
     resume: bool = False
     force: bool = False
+
+    @property
+    def chosen_cache(self) -> str:
+        """The kind of cache that is meant: asking for a cache's dtype asks for a quantised one."""
+        return self.cache_implementation or ("dynamic" if self.kv_cache_dtype == "auto" else "quantized")
 
 
 @dataclass(frozen=True)
@@ -130,6 +149,10 @@ class Campaign:
             logits_kept=request.logits_kept,
             trust_remote_code=request.trust_remote_code,
             stored=self.files.stored,
+            images=request.images,
+            image_size=request.image_size,
+            cache_implementation=request.chosen_cache,
+            kv_cache_dtype=request.kv_cache_dtype,
         )
 
     def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
@@ -141,6 +164,11 @@ class Campaign:
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
             logits_kept=self.request.logits_kept,
+            images=planned.images,
+            image_size=planned.image_size,
+            image_tokens=planned.image_tokens,
+            cache_implementation=self.request.chosen_cache,
+            kv_cache_dtype=self.request.kv_cache_dtype,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
@@ -149,7 +177,7 @@ class Campaign:
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
         assert self.workload is not None
-        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept"):
+        for name in _SETTINGS:
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
                 raise UsageError(
@@ -235,20 +263,33 @@ def _check_installed() -> None:
 
 
 def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
-    """The contexts asked for, or the default ones that the model can take. Raises UsageError beyond its limit."""
-    limit = planned.position_limit
-    added = max(new_tokens - 1, 0)
-    if request.contexts is None:
-        fitting = tuple(one for one in DEFAULT_CONTEXTS if limit is None or one + added <= limit)
-        return fitting or (max(limit or 1, 1 + added) - added,)
-    for context in request.contexts:
-        longest = Shape(context, new_tokens, 1).cached_tokens
-        if limit is not None and longest > limit:
-            raise UsageError(
-                f"{request.model} takes at most {limit} tokens (its own position limit, not memory); context {context} "
-                f"with {new_tokens} new tokens is {longest}: ask for less"
-            )
-    return request.contexts
+    """The contexts asked for, or the default ones that the model can take. Raises UsageError for others."""
+    contexts = request.contexts or _default_contexts(planned, new_tokens)
+    for context in contexts:
+        shape = Shape(context, new_tokens, 1)
+        wrong = beyond_positions(request.model, planned.position_limit, planned.decodes_apart, shape) or (
+            too_short_for_images(request.model, context, planned.images, planned.image_tokens)
+        )
+        if wrong is not None:
+            raise UsageError(wrong)
+    return contexts
+
+
+def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
+
+    Where fewer than two of them fit, a quarter, a half and all of what the model takes: with one context alone growth
+    would stay unknown.
+    """
+    longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
+    wanted = tuple(planned.image_tokens + one for one in DEFAULT_CONTEXTS)
+    if longest is None:
+        return wanted
+    fitting = tuple(one for one in wanted if one <= longest)
+    if len(fitting) >= FEWEST_CONTEXTS:
+        return fitting
+    room = longest - planned.image_tokens
+    return tuple(sorted({planned.image_tokens + max(room // parts, 1) for parts in (4, 2, 1)}))
 
 
 def _joined(earlier: Workload, now: Workload) -> Workload:

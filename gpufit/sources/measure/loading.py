@@ -10,6 +10,9 @@ from typing import Any
 import torch
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
+from gpufit.sources.measure.caches import CacheChoice
+from gpufit.sources.measure.images import NO_IMAGES, Images, plan_images
+from gpufit.sources.measure.kinds import Kind, choose
 from gpufit.sources.measure.protocol import Job
 
 GGUF_DTYPE = "bfloat16"
@@ -29,7 +32,20 @@ class LoadPlan:
     """The transformers class whose `from_pretrained` loads it."""
     arguments: dict[str, Any]
     config: Any
-    generates: bool
+    kind: Kind
+    images: Images
+    """What the prompt of each sequence holds beside text."""
+    cache: CacheChoice
+
+    @property
+    def generates(self) -> bool:
+        """Whether it writes tokens; else its one phase is `forward`."""
+        return self.kind is not Kind.ENCODER
+
+    @property
+    def decodes_apart(self) -> bool:
+        """Whether new tokens have positions of their own, beside those of the prompt."""
+        return self.kind is Kind.ENCODER_DECODER
 
 
 def plan_load(job: Job) -> LoadPlan:
@@ -43,11 +59,14 @@ def plan_load(job: Job) -> LoadPlan:
         config = transformers.AutoConfig.from_pretrained(job.model_path, **where)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise refusal(job, error) from error
-    loader, generates = _loader(transformers, config, job)
+    loader, kind = choose(config, job)
+    cache = CacheChoice(job.cache_implementation, job.kv_cache_dtype)
     arguments = where | {"dtype": _dtype(job), "config": config}
     if job.attention:
         arguments["attn_implementation"] = job.attention
-    return LoadPlan(loader=loader, arguments=arguments, config=config, generates=generates)
+    return LoadPlan(
+        loader=loader, arguments=arguments, config=config, kind=kind, images=_images(job, kind, config), cache=cache
+    )
 
 
 def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
@@ -84,8 +103,9 @@ def text_config(config: Any) -> Any:
 
 def position_limit(config: Any) -> int | None:
     """The longest sequence the model's positions allow; None where its config names no limit."""
-    limit = getattr(text_config(config), "max_position_embeddings", None)
-    return int(limit) if isinstance(limit, int) and limit > 0 else None
+    inner = text_config(config)
+    limits = [getattr(inner, name, None) for name in ("max_position_embeddings", "max_target_positions")]
+    return next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
 
 
 def sliding_window(config: Any) -> int | None:
@@ -142,32 +162,10 @@ def _dtype(job: Job) -> Any:
     return dtype
 
 
-def _loader(transformers: Any, config: Any, job: Job) -> tuple[Any, bool]:
-    """(class to load with, whether it generates). Raises UsageError for a kind that is not measured yet."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-    architectures = getattr(config, "architectures", None) or [""]
-    remote = getattr(config, "auto_map", None) or {}
-    if job.gguf_file or architectures[0] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
-        return transformers.AutoModelForCausalLM, True
-    if job.trust_remote_code and remote:
-        return (
-            (transformers.AutoModelForCausalLM, True)
-            if "AutoModelForCausalLM" in remote
-            else (
-                transformers.AutoModel,
-                False,
-            )
-        )
-    if getattr(config, "is_encoder_decoder", False):
-        raise UsageError(
-            f"{job.model_source}: {architectures[0]} is an encoder-decoder, which gpufit does not measure yet; "
-            "decoders and encoders of tokens can be measured"
-        )
-    loader = getattr(transformers, architectures[0], None) or transformers.AutoModel
-    if getattr(loader, "main_input_name", "input_ids") != "input_ids":
-        raise UsageError(
-            f"{job.model_source}: {architectures[0]} takes {loader.main_input_name}, not tokens; "
-            "decoders and encoders of tokens can be measured"
-        )
-    return loader, False
+def _images(job: Job, kind: Kind, config: Any) -> Images:
+    """The images of each sequence. Raises UsageError when a model that takes none is asked to."""
+    if kind is Kind.VISION_LANGUAGE:
+        return plan_images(job.model_source, config, job.images, job.image_size)
+    if job.images or job.image_size is not None:
+        raise UsageError(f"{job.model_source} takes no images: leave --images and --image-size out")
+    return NO_IMAGES

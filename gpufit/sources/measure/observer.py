@@ -93,7 +93,7 @@ class Observer:
 
     @contextlib.contextmanager
     def _watching_caches(self) -> Iterator[None]:
-        """Wrap the update methods of transformers' cache layers: what a layer holds afterwards is KV cache."""
+        """Wrap the methods of transformers' cache layers that store: what a layer holds afterwards is KV cache."""
         replaced = []
         for owner, name, original in _cache_update_methods():
             setattr(owner, name, self._labelling(original))
@@ -124,7 +124,7 @@ def _cache_update_methods() -> list[tuple[type, str, Any]]:
         for owner in vars(cache_utils).values()
         if isinstance(owner, type) and "Layer" in owner.__name__
         for name, method in list(vars(owner).items())
-        if name.startswith("update") and callable(method)
+        if name.startswith(("update", "prefetch")) and callable(method)
     ]
 
 

@@ -50,6 +50,14 @@ class Job(Record, frozen=True, kw_only=True):
     """Dtypes found in the model's files."""
     notes: tuple[str, ...] = ()
     """What a reader of the profile should know about how the model is loaded, in words."""
+    images: Size | None = None
+    """Images in each sequence; None: one, where the model takes images."""
+    image_size: tuple[Count, Count] | None = None
+    """Width and height in pixels; None: the model's own, or the default where it takes any."""
+    cache_implementation: str = "dynamic"
+    """`dynamic`, `static`, `quantized`, `offloaded`."""
+    kv_cache_dtype: str = "auto"
+    """`auto` or `fp8`."""
 
 
 class Grid(Record, frozen=True, kw_only=True):
@@ -70,6 +78,13 @@ class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="plann
     architecture: str
     generates: bool
     position_limit: int | None
+    decodes_apart: bool = False
+    """Whether new tokens have positions of their own (an encoder-decoder)."""
+    images: Size = 0
+    """Images in each sequence."""
+    image_size: tuple[Count, Count] | None = None
+    image_tokens: Size = 0
+    """Tokens of each prompt that its images take."""
 
 
 class Loaded(Record, frozen=True, kw_only=True, tag_field="message", tag="loaded"):
