@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,18 @@ class Recording:
     """For each moment marked: how many events had happened by then."""
     base_bytes: int = 0
     """Allocated before the recording began (0 where blocks are known one by one)."""
+    operations: Sequence[str] = ()
+    """For each event the operation it happened in, as torch names it (`aten::mm`), or nothing outside of any. Empty
+    where the recorder cannot tell."""
+
+
+def bytes_by_operation(recording: Recording, births: Iterable[int]) -> dict[str, int]:
+    """Operation -> bytes of its blocks among those that these events (by index) allocated, largest first."""
+    sizes: dict[str, int] = {}
+    for index in births:
+        name = recording.operations[index]
+        sizes[name] = sizes.get(name, 0) + recording.events[index].size_bytes
+    return dict(sorted(sizes.items(), key=lambda one: (-one[1], one[0])))
 
 
 class Recorder(Protocol):
