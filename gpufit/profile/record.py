@@ -197,6 +197,8 @@ class ComputeDtype(Record, frozen=True, kw_only=True):
     dtypes: tuple[str, ...]
     """Result dtypes seen, most frequent first."""
     calls: Size
+    inputs: tuple[str, ...] = ()
+    """Dtypes of the numbers that went in, most frequent first; indices and masks are not among them."""
 
 
 class Quantization(Record, frozen=True, kw_only=True):
@@ -299,6 +301,10 @@ class Workload(Record, frozen=True, kw_only=True):
     """`auto` or a dtype: how the weights were asked to be loaded."""
     logits_kept: str
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
+    quantization: str | None = None
+    """What the weights were asked to be quantised with at load; absent: they were left as the files have them."""
+    compute_dtype: str | None = None
+    """The dtype of the autocast that the run was wrapped in; absent: there was none."""
 
 
 TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]

@@ -48,6 +48,17 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         default="auto",
         help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
     )
+    parser.add_argument(
+        "--quantization",
+        metavar="NAME",
+        help="quantise the linear layers' weights while loading: torchao-int8wo, torchao-float8wo, bitsandbytes-int8, "
+        "bitsandbytes-nf4 (default: none; a checkpoint's own quantisation is used as it is)",
+    )
+    parser.add_argument(
+        "--compute-dtype",
+        choices=("bfloat16", "float16"),
+        help="run under torch.autocast to this dtype, the weights staying as --dtype has them (default: no autocast)",
+    )
     parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
     parser.add_argument(
@@ -103,6 +114,8 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         logits_kept=arguments.keep_logits,
         revision=arguments.revision,
         trust_remote_code=arguments.trust_remote_code,
+        quantization=arguments.quantization,
+        compute_dtype=arguments.compute_dtype,
         resume=arguments.resume,
         force=arguments.force,
     )
@@ -114,7 +127,10 @@ def grid_line(workload: Workload, device: str) -> str:
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
     generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
-    settings = [f"dtype {workload.dtype_requested}", f"device {device}", f"seed {workload.seed}"]
+    precision = [f"dtype {workload.dtype_requested}"]
+    precision += [f"quantization {workload.quantization}"] if workload.quantization else []
+    precision += [f"compute dtype {workload.compute_dtype}"] if workload.compute_dtype else []
+    settings = [*precision, f"device {device}", f"seed {workload.seed}"]
     return "; ".join(
         [f"contexts {contexts} x {concurrencies} at once", *([generated] if generated else []), ", ".join(settings)]
     )

@@ -18,6 +18,7 @@ from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
+from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.supervisor import Sweep
 from gpufit.sources.measure.sweep import grid, settled
 from gpufit.sources.model_files.find import find_model
@@ -47,6 +48,8 @@ class ProfileRequest:
     logits_kept: str = "last"
     revision: str | None = None
     trust_remote_code: bool = False
+    quantization: str | None = None
+    compute_dtype: str | None = None
     resume: bool = False
     force: bool = False
 
@@ -82,6 +85,7 @@ class Campaign:
         read or written, MeasurementError when nothing at all could be measured.
         """
         _check_installed()
+        check_quantization(self.request.quantization)
         self.files = find_model(self.request.model, self.request.revision)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         self._open_output()
@@ -129,6 +133,8 @@ class Campaign:
             logits_kept=request.logits_kept,
             trust_remote_code=request.trust_remote_code,
             stored=self.files.stored,
+            quantization=request.quantization,
+            compute_dtype=request.compute_dtype,
         )
 
     def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
@@ -140,6 +146,8 @@ class Campaign:
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
             logits_kept=self.request.logits_kept,
+            quantization=self.request.quantization,
+            compute_dtype=self.request.compute_dtype,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
@@ -148,7 +156,7 @@ class Campaign:
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
         assert self.workload is not None
-        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept"):
+        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept", "quantization", "compute_dtype"):
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
                 raise UsageError(

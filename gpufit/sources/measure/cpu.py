@@ -97,7 +97,8 @@ def read_event_tree(rows: Sequence[Row], marks: int) -> Recording:
     """Turn the profiler's rows into events and positions, checking each against the total the allocator reported.
 
     Files mapped into memory are reported beside the allocator's blocks, with a total of 0; they are no blocks of
-    the allocator and are left out. Raises MeasurementError when the totals do not follow from the events.
+    the allocator and are left out, also where one ends that was mapped before the recording.
+    Raises MeasurementError when the totals do not follow from the events.
     """
     events: list[Event] = []
     operations: list[str] = []
@@ -107,7 +108,7 @@ def read_event_tree(rows: Sequence[Row], marks: int) -> Recording:
     for _, name, address, change, total in rows:
         if name.startswith(_MARK):
             positions[int(name.removeprefix(_MARK))] = len(events)
-        elif total == 0 and (address in mapped or change > 0):
+        elif total == 0 and (address in mapped or change > 0 or running not in (None, -change)):
             (mapped.add if change > 0 else mapped.discard)(address)
         elif running is None or running + change == total:
             running = total  # blocks of earlier recordings are still in the first total

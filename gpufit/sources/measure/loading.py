@@ -9,6 +9,7 @@ import torch
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 from gpufit.sources.measure.protocol import Job
+from gpufit.sources.measure.quantization import METHODS
 
 GGUF_DTYPE = "bfloat16"
 """What `auto` means for a GGUF file: its blocks are dequantised at load, and the file names no dtype for that."""
@@ -43,6 +44,8 @@ def plan_load(job: Job) -> LoadPlan:
         raise refusal(job, error) from error
     loader, generates = _loader(transformers, config, job)
     arguments = where | {"dtype": _dtype(job), "config": config}
+    if job.quantization:
+        arguments["quantization_config"] = _quantization_config(job, config)
     if job.attention:
         arguments["attn_implementation"] = job.attention
     return LoadPlan(loader=loader, arguments=arguments, config=config, generates=generates)
@@ -54,7 +57,7 @@ def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
     Weights that the files lack would be made up at random, and the bytes be those of another model: refused.
     """
     arguments = dict(plan.arguments)
-    if device.type != "cpu":
+    if device.type != "cpu" or job.quantization:  # bitsandbytes would take a card by itself where there is one
         arguments["device_map"] = {"": device}
     try:
         model, report = plan.loader.from_pretrained(job.model_path, output_loading_info=True, **arguments)
@@ -104,6 +107,8 @@ def refusal(job: Job, error: Exception) -> GpufitError:
         return UsageError(
             f"{job.model_source}: this model runs code of its own; read it, then allow it with --trust-remote-code"
         )
+    if job.quantization and METHODS[job.quantization] in str(error).lower():
+        return UsageError(f"--quantization {job.quantization}: {text}")
     if isinstance(error, OSError):
         return UnreadableInputError(f"{job.model_source}: cannot be loaded: {text}")
     return MeasurementError(f"{job.model_source}: transformers cannot load it: {type(error).__name__}: {text}")
@@ -121,6 +126,41 @@ def _dtype(job: Job) -> Any:
     if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
         raise UsageError(f"--dtype {name}: not a dtype of torch; use auto, bfloat16, float16 or float32")
     return dtype
+
+
+def _quantization_config(job: Job, config: Any) -> Any:
+    """transformers' configuration of the quantisation asked for. Raises UsageError where it cannot be applied.
+
+    4-bit weights are multiplied in the dtype of the rest of the model; left to itself, transformers takes float32.
+    """
+    import transformers
+
+    declared = getattr(config, "quantization_config", None)
+    if declared is not None or job.gguf_file:
+        method = "GGUF" if job.gguf_file else quantization_method(declared)
+        raise UsageError(
+            f"--quantization {job.quantization}: {job.model_source} is quantised already ({method}); "
+            "leave the option out to measure it as it is"
+        )
+    if METHODS[job.quantization or ""] == "torchao":
+        from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig
+
+        made = {"torchao-int8wo": Int8WeightOnlyConfig, "torchao-float8wo": Float8WeightOnlyConfig}
+        return transformers.TorchAoConfig(made[job.quantization or ""]())
+    if job.quantization == "bitsandbytes-int8":
+        return transformers.BitsAndBytesConfig(load_in_8bit=True)
+    dtype = _dtype(job)
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=text_config(config).dtype if dtype == "auto" else dtype,
+    )
+
+
+def quantization_method(declared: Any) -> str:
+    """The method that a config's `quantization_config` names: `gptq`, `fp8`, `torchao`."""
+    method = declared.get("quant_method") if isinstance(declared, dict) else declared.quant_method
+    return str(getattr(method, "value", method or "unknown"))
 
 
 def _loader(transformers: Any, config: Any, job: Job) -> tuple[Any, bool]:

@@ -48,6 +48,10 @@ class Job(Record, frozen=True, kw_only=True):
     trust_remote_code: bool
     stored: tuple[DtypeShare, ...]
     """Dtypes found in the model's files."""
+    quantization: str | None = None
+    """A name of quantization.METHODS, applied while loading; None leaves the weights as the files have them."""
+    compute_dtype: str | None = None
+    """The dtype of autocast around every run; None runs without autocast."""
 
 
 class Grid(Record, frozen=True, kw_only=True):

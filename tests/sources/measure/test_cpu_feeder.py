@@ -170,6 +170,12 @@ def test_files_mapped_into_memory_are_no_blocks_of_the_allocator() -> None:
     assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]
 
 
+def test_the_end_of_a_file_mapped_before_the_recording_is_no_event() -> None:
+    rows = [Row(1, "", 100, 64, 64), Row(2, "", 5000, -90_000, 0), Row(3, "", 100, -64, 0)]
+    events = read_event_tree(rows, 0).events
+    assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]
+
+
 def test_a_run_that_fails_keeps_its_own_error_and_leaves_no_recording_on(llama: transformers.PreTrainedModel) -> None:
     with pytest.raises(IndexError):
         recorded_run(llama, make_plan(vocabulary=100_000), Shape(8, 2, 1))  # ids that the embedding does not have

@@ -1,0 +1,43 @@
+"""The quantisations that `--quantization` can ask for, by name. No library is imported to look at a name."""
+
+from __future__ import annotations
+
+import importlib.util
+
+from gpufit.errors import MeasurementError, UsageError
+
+METHODS = {
+    "torchao-int8wo": "torchao",
+    "torchao-float8wo": "torchao",
+    "bitsandbytes-int8": "bitsandbytes",
+    "bitsandbytes-nf4": "bitsandbytes",
+}
+"""Name: the package that does it. All of them quantise while the weights are loaded, and need no calibration."""
+
+_BEFOREHAND = "needs a checkpoint quantised beforehand: profile that one, without --quantization"
+
+_NOT_OFFERED = {
+    "gptq": f"GPTQ calibrates on data and {_BEFOREHAND}",
+    "awq": f"AWQ calibrates on data and {_BEFOREHAND}",
+    "fp8": f"fine-grained FP8 {_BEFOREHAND} (or use torchao-float8wo)",
+    "mxfp4": f"MXFP4 {_BEFOREHAND}",
+    "torchao-int4wo": "torchao's int4 runs only on a card, with packages of that card's own, and is not offered here",
+}
+"""What people also ask for, and why it is refused."""
+
+
+def check_quantization(name: str | None) -> None:
+    """Refuse a name that cannot be asked for, before anything is loaded; None asks for nothing.
+
+    Raises UsageError for the name, MeasurementError when the package behind it is missing.
+    """
+    if name is None:
+        return
+    if name not in METHODS:
+        why = _NOT_OFFERED.get(name, f"not a name that is known here; use one of {', '.join(METHODS)}")
+        raise UsageError(f"--quantization {name}: {why}")
+    package = METHODS[name]
+    if importlib.util.find_spec(package) is None:
+        raise MeasurementError(
+            f"--quantization {name} needs {package}, which this installation lacks: pip install 'gpufit[measure,quant]'"
+        )
