@@ -85,8 +85,8 @@ class Campaign:
         read or written, MeasurementError when nothing at all could be measured.
         """
         _check_installed()
-        check_quantization(self.request.quantization)
         self.files = find_model(self.request.model, self.request.revision)
+        check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         self._open_output()
         sweep = Sweep(

@@ -45,7 +45,7 @@ def plan_load(job: Job) -> LoadPlan:
     loader, generates = _loader(transformers, config, job)
     arguments = where | {"dtype": _dtype(job), "config": config}
     if job.quantization:
-        arguments["quantization_config"] = _quantization_config(job, config)
+        arguments["quantization_config"] = _quantization_config(job.quantization, _dtype(job), config)
     if job.attention:
         arguments["attn_implementation"] = job.attention
     return LoadPlan(loader=loader, arguments=arguments, config=config, generates=generates)
@@ -128,39 +128,25 @@ def _dtype(job: Job) -> Any:
     return dtype
 
 
-def _quantization_config(job: Job, config: Any) -> Any:
-    """transformers' configuration of the quantisation asked for. Raises UsageError where it cannot be applied.
+def _quantization_config(method: str, dtype: Any, config: Any) -> Any:
+    """transformers' configuration of a quantisation asked for by one of the names in METHODS.
 
     4-bit weights are multiplied in the dtype of the rest of the model; left to itself, transformers takes float32.
     """
     import transformers
 
-    declared = getattr(config, "quantization_config", None)
-    if declared is not None or job.gguf_file:
-        method = "GGUF" if job.gguf_file else quantization_method(declared)
-        raise UsageError(
-            f"--quantization {job.quantization}: {job.model_source} is quantised already ({method}); "
-            "leave the option out to measure it as it is"
-        )
-    if METHODS[job.quantization or ""] == "torchao":
+    if METHODS[method] == "torchao":
         from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig
 
         made = {"torchao-int8wo": Int8WeightOnlyConfig, "torchao-float8wo": Float8WeightOnlyConfig}
-        return transformers.TorchAoConfig(made[job.quantization or ""]())
-    if job.quantization == "bitsandbytes-int8":
+        return transformers.TorchAoConfig(made[method]())
+    if method == "bitsandbytes-int8":
         return transformers.BitsAndBytesConfig(load_in_8bit=True)
-    dtype = _dtype(job)
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True,
         bnb_4bit_quant_type="nf4",
         bnb_4bit_compute_dtype=text_config(config).dtype if dtype == "auto" else dtype,
     )
-
-
-def quantization_method(declared: Any) -> str:
-    """The method that a config's `quantization_config` names: `gptq`, `fp8`, `torchao`."""
-    method = declared.get("quant_method") if isinstance(declared, dict) else declared.quant_method
-    return str(getattr(method, "value", method or "unknown"))
 
 
 def _loader(transformers: Any, config: Any, job: Job) -> tuple[Any, bool]:

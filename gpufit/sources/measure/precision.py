@@ -193,12 +193,13 @@ def quantization_of(config: Any) -> Quantization | None:
 
 
 def _scalars(declared: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:
-    """(key, value as text) of every plain value, those of nested settings under a dotted key."""
+    """(dotted key, value as text) of every plain value; an object in torchao's notation by its type and its data."""
     for key, value in sorted(declared.items()):
-        if isinstance(value, dict):
-            yield from _scalars(value, f"{within}{key}.")
-        elif isinstance(value, bool | int | float | str):
-            yield f"{within}{key}", str(value)
+        place = within if key in ("_type", "_data") else f"{within}.{key}" if within else key
+        if isinstance(value, Mapping):
+            yield from _scalars(value, place)
+        elif isinstance(value, bool | int | float | str) and key != "_version":
+            yield place, str(value)
 
 
 _PACKED = {"I8", "U8", "F8_E4M3", "F8_E5M2", "F4"}

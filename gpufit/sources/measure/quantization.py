@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from gpufit.errors import MeasurementError, UsageError
+from gpufit.sources.model_files.record import ModelFiles
 
 METHODS = {
     "torchao-int8wo": "torchao",
@@ -26,18 +27,32 @@ _NOT_OFFERED = {
 """What people also ask for, and why it is refused."""
 
 
-def check_quantization(name: str | None) -> None:
-    """Refuse a name that cannot be asked for, before anything is loaded; None asks for nothing.
+def check_quantization(name: str | None, files: ModelFiles) -> None:
+    """Refuse what cannot be asked for, before anything is loaded; None asks for nothing.
 
-    Raises UsageError for the name, MeasurementError when the package behind it is missing.
+    Raises UsageError for the name or a model that is quantised already, MeasurementError when the package is missing.
     """
     if name is None:
         return
     if name not in METHODS:
         why = _NOT_OFFERED.get(name, f"not a name that is known here; use one of {', '.join(METHODS)}")
         raise UsageError(f"--quantization {name}: {why}")
+    method = _already(files)
+    if method is not None:
+        raise UsageError(
+            f"--quantization {name}: {files.name} is quantised already ({method}); "
+            "leave the option out to measure it as it is"
+        )
     package = METHODS[name]
     if importlib.util.find_spec(package) is None:
         raise MeasurementError(
             f"--quantization {name} needs {package}, which this installation lacks: pip install 'gpufit[measure,quant]'"
         )
+
+
+def _already(files: ModelFiles) -> str | None:
+    """How the files are quantised, as they say themselves; None where they are not."""
+    if files.is_gguf:
+        return "GGUF"
+    declared = files.config.get("quantization_config")
+    return str(declared.get("quant_method", "method not named")) if isinstance(declared, dict) else None

@@ -183,7 +183,9 @@ def test_the_parameters_of_a_method_are_told_however_deep_they_stand(saved: Path
     quantization = precision_of(saved, quantization="torchao-int8wo").quantization
     assert quantization is not None
     assert quantization.method == "torchao"
-    assert quantization.parameters["quant_type.default._type"] == "Int8WeightOnlyConfig"
+    assert quantization.parameters["quant_type.default"] == "Int8WeightOnlyConfig"
+    assert quantization.parameters["quant_type.default.granularity"] == "PerRow"
+    assert not any("_" in (key[0], key.rpartition(".")[2][0]) for key in quantization.parameters)
 
 
 def save_fp8(saved: Path, folder: Path) -> Path:
@@ -259,24 +261,25 @@ def test_a_checkpoint_whose_method_is_not_installed_is_refused_in_one_line(
         ("int3", "use one of torchao-int8wo, torchao-float8wo, bitsandbytes-int8, bitsandbytes-nf4"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused_in_one_line_with_its_cause(name: str, cause: str) -> None:
+def test_what_cannot_be_asked_for_is_refused_in_one_line_with_its_cause(saved: Path, name: str, cause: str) -> None:
     with pytest.raises(UsageError, match=cause) as refused:
-        check_quantization(name)
+        check_quantization(name, find_model(str(saved), None))
     assert str(refused.value).startswith(f"--quantization {name}: ")
     assert "\n" not in str(refused.value)
 
 
-def test_a_missing_package_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_what_installs_it(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = find_model(str(saved), None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MeasurementError, match=r"needs torchao, .*pip install 'gpufit\[measure,quant\]'"):
-        check_quantization("torchao-int8wo")
-    check_quantization(None)
+        check_quantization("torchao-int8wo", files)
+    check_quantization(None, files)
 
 
 def test_a_model_that_is_quantised_already_is_not_quantised_again(saved: Path, tmp_path: Path) -> None:
     folder = save_fp8(saved, tmp_path / "fp8")
-    with pytest.raises(UsageError, match=r"--quantization torchao-int8wo: some/model is quantised already \(fp8\)"):
-        plan(make_job(model_path=str(folder), quantization="torchao-int8wo"))
+    with pytest.raises(UsageError, match=r"--quantization torchao-int8wo: fp8 is quantised already \(fp8\)"):
+        check_quantization("torchao-int8wo", find_model(str(folder), None))
 
 
 def test_nothing_is_quantised_unless_asked_and_heads_divide_the_width(saved: Path) -> None:
