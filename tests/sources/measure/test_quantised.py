@@ -282,6 +282,18 @@ def test_a_model_that_is_quantised_already_is_not_quantised_again(saved: Path, t
         check_quantization("torchao-int8wo", find_model(str(folder), None))
 
 
+@pytest.mark.parametrize("method", ["torchao-int8wo", "bitsandbytes-nf4"])
+def test_a_checkpoint_that_was_quantised_beforehand_is_measured_as_it_is(
+    saved: Path, tmp_path: Path, method: str
+) -> None:
+    loaded(saved, method).save_pretrained(tmp_path / "quantised")
+    session = opened(tmp_path / "quantised")
+    weights = next(weights for name, weights, *_ in METHODS if name == method)
+    assert sum(share.size_bytes for share in session.loaded.precision.resident) == weights + OTHER_WEIGHTS * 2
+    (finding,) = session.loaded.precision.findings
+    assert "dequantised in every forward" in finding
+
+
 def test_nothing_is_quantised_unless_asked_and_heads_divide_the_width(saved: Path) -> None:
     assert WIDTH % HEADS == 0
     precision = precision_of(saved)
