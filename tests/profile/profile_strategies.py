@@ -125,7 +125,7 @@ profiles = st.builds(
         Precision,
         stored=some(shares),
         resident=some(shares),
-        compute=some(st.builds(ComputeDtype, family=words, dtypes=some(words), calls=sizes)),
+        compute=some(st.builds(ComputeDtype, family=words, dtypes=some(words), calls=sizes, inputs=some(words))),
         kv=some(shares),
         quantization=maybe(st.builds(Quantization, method=words, parameters=st.dictionaries(words, words, max_size=2))),
         findings=some(words),
@@ -144,7 +144,13 @@ profiles = st.builds(
         flags=some(words),
     ),
     workload=st.builds(
-        Workload, contexts_tokens=some(counts), concurrencies=some(counts), new_tokens=sizes, seed=sizes
+        Workload,
+        contexts_tokens=some(counts),
+        concurrencies=some(counts),
+        new_tokens=sizes,
+        seed=sizes,
+        quantization=maybe(words),
+        compute_dtype=maybe(words),
     ),
     load=peaks(),
     cells=some(cells),
