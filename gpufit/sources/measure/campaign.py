@@ -20,6 +20,7 @@ from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, Profile, Workload
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
+from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.supervisor import Sweep
 from gpufit.sources.measure.sweep import grid, settled
 from gpufit.sources.model_files.find import find_model
@@ -31,7 +32,7 @@ DEFAULT_NEW_TOKENS = 8
 
 _SETTINGS = (
     "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
-    "kv_cache_dtype",
+    "kv_cache_dtype", "quantization", "compute_dtype",
 )  # fmt: skip
 """What of a workload changes the bytes of a cell, beside its place in the grid."""
 
@@ -62,6 +63,8 @@ class ProfileRequest:
     cache_implementation: str | None = None
     """None: what the model builds itself, or a quantised cache where a dtype is asked for."""
     kv_cache_dtype: str = "auto"
+    quantization: str | None = None
+    compute_dtype: str | None = None
     resume: bool = False
     force: bool = False
 
@@ -103,6 +106,7 @@ class Campaign:
         """
         _check_installed()
         self.files = find_model(self.request.model, self.request.revision)
+        check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         self._open_output()
         sweep = Sweep(
@@ -153,6 +157,8 @@ class Campaign:
             image_size=request.image_size,
             cache_implementation=request.chosen_cache,
             kv_cache_dtype=request.kv_cache_dtype,
+            quantization=request.quantization,
+            compute_dtype=request.compute_dtype,
         )
 
     def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
@@ -169,6 +175,8 @@ class Campaign:
             image_tokens=planned.image_tokens,
             cache_implementation=self.request.chosen_cache,
             kv_cache_dtype=self.request.kv_cache_dtype,
+            quantization=self.request.quantization,
+            compute_dtype=self.request.compute_dtype,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)

@@ -27,7 +27,7 @@ _SETTINGS = (
 )
 """Variables that change memory behaviour: recorded, never set."""
 
-_LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "gguf")
+_LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "gguf", "torchao", "bitsandbytes")
 
 
 @dataclass(frozen=True)
