@@ -9,6 +9,7 @@ import pytest
 import torch
 import transformers
 from model_files import rewrite_config
+from packaging.version import Version
 from quantised_models import (
     HEADS,
     LINEAR_ROWS,
@@ -179,6 +180,17 @@ def test_four_bit_products_follow_the_dtype_of_the_weights_and_nothing_else(save
     assert matmul_of(precision)[1] == ("float16",)
 
 
+def test_quanto_tensors_are_unfolded_where_quanto_is_installed(saved: Path) -> None:
+    pytest.importorskip("optimum.quanto", reason="optimum-quanto brings a compiler's build tool: not required")
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        saved, dtype="auto", quantization_config=transformers.QuantoConfig(weights="int8")
+    )
+    # A bfloat16 scale for each row; an input and an output scale of one float32 for each linear layer.
+    weights, beside = held(resident_model(model, "cpu"))
+    assert weights == LINEAR_WEIGHTS + LINEAR_ROWS * 2 + OTHER_WEIGHTS * 2
+    assert beside == LINEARS * 2 * 4 + ROTARY_BUFFERS
+
+
 def test_the_parameters_of_a_method_are_told_however_deep_they_stand(saved: Path) -> None:
     quantization = precision_of(saved, quantization="torchao-int8wo").quantization
     assert quantization is not None
@@ -216,6 +228,9 @@ def save_fp8(saved: Path, folder: Path) -> Path:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a card may multiply in FP8")
+@pytest.mark.skipif(
+    Version(transformers.__version__) < Version("5.24"), reason="transformers 5.0 asks for triton even to dequantise"
+)
 def test_an_fp8_checkpoint_is_dequantised_where_no_fp8_product_exists_and_a_finding_says_so(
     saved: Path, tmp_path: Path
 ) -> None:
@@ -234,7 +249,7 @@ def test_an_fp8_checkpoint_is_dequantised_where_no_fp8_product_exists_and_a_find
 @pytest.mark.parametrize(
     ("declared", "cause"),
     [
-        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "GPTQ quantized model requires optimum"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "optimum"),
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "AWQ quantized model requires"),
         ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "compressed-tensors"),
     ],
@@ -247,7 +262,7 @@ def test_a_checkpoint_whose_method_is_not_installed_is_refused_in_one_line(
     with pytest.raises(MeasurementError, match=cause) as refused:
         opened(folder)
     assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith("some/model: transformers cannot load it: ImportError: ")
+    assert str(refused.value).startswith("some/model: transformers cannot load it: ")
 
 
 @pytest.mark.parametrize(
