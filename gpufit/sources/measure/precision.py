@@ -106,6 +106,9 @@ class DtypeTrace(TorchDispatchMode):  # type: ignore[misc]
                 self.casts[source.dtype, dtype_name(made.dtype)] += made.numel() * made.element_size()
 
     def _family(self, name: str) -> str:
+        within = next((module for module in reversed(self._modules) if "Norm" in module or "Rotary" in module), "")
+        if "Rotary" in within:  # its products are of positions, not of weights
+            return "rotary"
         if "dot_product" in name or "flash_attention" in name:
             return "attention"
         if name in _MATMULS:
@@ -114,12 +117,7 @@ class DtypeTrace(TorchDispatchMode):  # type: ignore[misc]
             return "softmax"
         if name == "embedding":
             return "embedding"
-        for module in reversed(self._modules):
-            if "Norm" in module:
-                return "norm"
-            if "Rotary" in module:
-                return "rotary"
-        return "norm" if "norm" in name else "other"
+        return "norm" if within or "norm" in name else "other"
 
 
 @dataclass
@@ -234,8 +232,9 @@ def findings(precision: Precision, casts: Mapping[tuple[str, str], int], autocas
         said.append(_under_autocast(autocast, casts))
     elif matmul is not None:
         said += _in_products(precision.resident, matmul, casts)
-    if len(precision.kv) > 1 and autocast is not None:
-        kinds = " and ".join(share.dtype for share in precision.kv)
+    cached = [share.dtype for share in precision.kv if "float" in share.dtype]
+    if len(cached) > 1 and autocast is not None:
+        kinds = " and ".join(cached)
         said.append(f"KV cache in {kinds}: autocast casts only part of what is cached")
     return tuple(said)
 

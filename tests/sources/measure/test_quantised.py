@@ -9,14 +9,14 @@ import pytest
 import torch
 import transformers
 from model_files import rewrite_config
+from packaging.version import Version
 from quantised_models import (
-    HEADS,
+    LAYERS,
     LINEAR_ROWS,
     LINEAR_WEIGHTS,
     LINEARS,
     OTHER_WEIGHTS,
     ROTARY_BUFFERS,
-    WIDTH,
     save_wide_llama,
 )
 from safetensors.torch import load_file, save_file
@@ -97,19 +97,14 @@ def test_absmax_within_a_quant_state_is_found_where_it_is_nested_and_quantised_i
     )
     model = transformers.AutoModelForCausalLM.from_pretrained(saved, dtype="auto", quantization_config=config)
     absmaxes = LINEAR_WEIGHTS // 64
-    # absmax as bytes; for each layer its offset, a float32 for 256 of them (one where there are fewer), a table of
-    # 256 float32 for them and one of 16 for the weights.
-    by_layer = [WIDTH * WIDTH, WIDTH * WIDTH, 2 * WIDTH * WIDTH // 2, 3 * WIDTH * 256]
-    blocks = 2 * sum(-(-count // 64 // 256) for count in (WIDTH * WIDTH, WIDTH * WIDTH // 2) for _ in range(2))
-    blocks += 2 * 3 * -(-(WIDTH * 256) // 64 // 256)
-    assert sum(by_layer) * 2 == LINEAR_WEIGHTS
-    tables = {
-        storage.address: storage.size_bytes
-        for storage in resident_model(model, "cpu").buffers.values()
-        if storage.size_bytes == 256 * 4
-    }
-    beside = held(resident_model(model, "cpu"))[1] - sum(tables.values())
-    assert beside == absmaxes + LINEARS * 4 + blocks * 4 + LINEARS * 16 * 4 + ROTARY_BUFFERS
+    # Each absmax is a byte, and 256 of them share a float32: q, k, v and o have up to 256, the MLP's three 512 each.
+    shared = LAYERS * (4 * 1 + 3 * 2)
+    # Beside them each linear layer keeps an offset and the table of 16 float32; the table of 256 that turns bytes
+    # back is left out here, since releases differ in how many layers share one.
+    kept = [storage.size_bytes for storage in resident_model(model, "cpu").buffers.values()]
+    without_tables = sum(size for size in kept if size != 256 * 4)
+    assert without_tables == absmaxes + shared * 4 + LINEARS * (4 + 16 * 4) + ROTARY_BUFFERS
+    assert 256 * 4 in kept
 
 
 @pytest.mark.parametrize("method", [method for method, *_ in METHODS])
@@ -179,6 +174,17 @@ def test_four_bit_products_follow_the_dtype_of_the_weights_and_nothing_else(save
     assert matmul_of(precision)[1] == ("float16",)
 
 
+def test_quanto_tensors_are_unfolded_where_quanto_is_installed(saved: Path) -> None:
+    pytest.importorskip("optimum.quanto", reason="optimum-quanto brings a compiler's build tool: not required")
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        saved, dtype="auto", quantization_config=transformers.QuantoConfig(weights="int8")
+    )
+    # A bfloat16 scale for each row; an input and an output scale of one float32 for each linear layer.
+    weights, beside = held(resident_model(model, "cpu"))
+    assert weights == LINEAR_WEIGHTS + LINEAR_ROWS * 2 + OTHER_WEIGHTS * 2
+    assert beside == LINEARS * 2 * 4 + ROTARY_BUFFERS
+
+
 def test_the_parameters_of_a_method_are_told_however_deep_they_stand(saved: Path) -> None:
     quantization = precision_of(saved, quantization="torchao-int8wo").quantization
     assert quantization is not None
@@ -216,6 +222,9 @@ def save_fp8(saved: Path, folder: Path) -> Path:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="a card may multiply in FP8")
+@pytest.mark.skipif(
+    Version(transformers.__version__) < Version("5.24"), reason="transformers 5.0 asks for triton even to dequantise"
+)
 def test_an_fp8_checkpoint_is_dequantised_where_no_fp8_product_exists_and_a_finding_says_so(
     saved: Path, tmp_path: Path
 ) -> None:
@@ -234,7 +243,7 @@ def test_an_fp8_checkpoint_is_dequantised_where_no_fp8_product_exists_and_a_find
 @pytest.mark.parametrize(
     ("declared", "cause"),
     [
-        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "GPTQ quantized model requires optimum"),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 128}, "optimum"),
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "AWQ quantized model requires"),
         ({"quant_method": "compressed-tensors", "format": "pack-quantized"}, "compressed-tensors"),
     ],
@@ -247,7 +256,7 @@ def test_a_checkpoint_whose_method_is_not_installed_is_refused_in_one_line(
     with pytest.raises(MeasurementError, match=cause) as refused:
         opened(folder)
     assert "\n" not in str(refused.value)
-    assert str(refused.value).startswith("some/model: transformers cannot load it: ImportError: ")
+    assert str(refused.value).startswith("some/model: transformers cannot load it: ")
 
 
 @pytest.mark.parametrize(
@@ -294,8 +303,7 @@ def test_a_checkpoint_that_was_quantised_beforehand_is_measured_as_it_is(
     assert "dequantised in every forward" in finding
 
 
-def test_nothing_is_quantised_unless_asked_and_heads_divide_the_width(saved: Path) -> None:
-    assert WIDTH % HEADS == 0
+def test_nothing_is_quantised_unless_asked(saved: Path) -> None:
     precision = precision_of(saved)
     assert precision.quantization is None
     assert precision.findings == ()
