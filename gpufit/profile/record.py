@@ -299,6 +299,8 @@ class Workload(Record, frozen=True, kw_only=True):
     """`auto` or a dtype: how the weights were asked to be loaded."""
     logits_kept: str
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
+    memory_limit_bytes: Size | None = None
+    """The ceiling put on the device's memory for this run; absent where there was none."""
 
 
 TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, seed
+from gpufit.cli.arguments import count, counts, seconds, seed, size
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
@@ -33,7 +33,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--batch-size",
         type=counts("--concurrency"),
         metavar="N[,N]",
-        default=(1, 2, 4),
         help="sequences at once (default: 1,2,4)",
     )
     parser.add_argument(
@@ -59,6 +58,26 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
     parser.add_argument("--revision", help="branch, tag or commit of a hub id")
     parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
+    parser.add_argument(
+        "--memory-limit",
+        type=size("--memory-limit"),
+        metavar="SIZE",
+        help="run as on a device with so much memory, 6GiB or 6g: on a card it counts what torch's allocator reserves, "
+        "on a CPU the weights and all that the process allocates beside them (default: the device's own)",
+    )
+    parser.add_argument(
+        "--cell-timeout",
+        type=seconds("--cell-timeout"),
+        metavar="SECONDS",
+        default=900,
+        help="give a cell up that takes longer, and skip larger ones; loading has no bound (default: 900)",
+    )
+    parser.add_argument(
+        "--sweep",
+        choices=("adaptive", "full"),
+        help="adaptive: few cells, and more only while those held out are missed by over 0.5%%; full: every context at "
+        "every concurrency (default: adaptive without --context and --concurrency, full with either)",
+    )
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument(
         "--resume", action="store_true", help="go on with a profile: measured cells stay, failed ones are tried again"
@@ -74,10 +93,16 @@ def run(arguments: argparse.Namespace) -> int:
     bar = ProgressBar()
 
     def started(workload: Workload, done: int, total: int) -> None:
-        bar.say(grid_line(workload, arguments.device))
+        bar.say(grid_line(workload, arguments.device, arguments.cell_timeout))
         bar.start(done, total)
 
-    listener = Listener(started=started, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell)))
+    def next_round(purpose: str, total: int) -> None:
+        bar.say(f"adaptive: {purpose}")
+        bar.grow(total)
+
+    listener = Listener(
+        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+    )
     try:
         profile, output = measure(_request(arguments), listener)
     finally:
@@ -103,18 +128,28 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         logits_kept=arguments.keep_logits,
         revision=arguments.revision,
         trust_remote_code=arguments.trust_remote_code,
+        memory_limit_bytes=arguments.memory_limit,
+        cell_seconds=arguments.cell_timeout,
+        adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
         resume=arguments.resume,
         force=arguments.force,
     )
 
 
-def grid_line(workload: Workload, device: str) -> str:
+def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
     """What will be run, defaults included."""
     contexts, concurrencies = (
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
     generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
-    settings = [f"dtype {workload.dtype_requested}", f"device {device}", f"seed {workload.seed}"]
+    limit = workload.memory_limit_bytes
+    settings = [
+        f"dtype {workload.dtype_requested}",
+        f"device {device}",
+        *([] if limit is None else [f"memory limit {format_size(limit)}"]),
+        f"seed {workload.seed}",
+        f"at most {cell_seconds} s a cell",
+    ]
     return "; ".join(
         [f"contexts {contexts} x {concurrencies} at once", *([generated] if generated else []), ", ".join(settings)]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,20 +12,27 @@ import msgspec
 
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
-from gpufit.files import check_writable
+from gpufit.files import check_writable, remove_leftovers, sole_writer
 from gpufit.memory.fit import fit_memory_model
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Evidence, Profile, Workload
+from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
+from gpufit.sources.measure.adaptive import Round, next_round
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
 from gpufit.sources.measure.supervisor import Sweep
-from gpufit.sources.measure.sweep import grid, settled
+from gpufit.sources.measure.sweep import ended, grid, remaining, settled
 from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles
+from gpufit.units import format_size
 
 DEFAULT_CONTEXTS = (128, 512, 1024)
 DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
+DEFAULT_CELL_SECONDS = 900
+
+LONGEST_STEP_CONTEXT = 8192
+"""A context added for the sake of a step (a sliding window, a chunk) is no longer than this: on a processor it would
+take hours. Beyond, contexts have to be asked for."""
 
 
 @dataclass(frozen=True)
@@ -37,8 +44,9 @@ class ProfileRequest:
     output: Path | None = None
     """None: `profiles/<model>.json`."""
     contexts: tuple[int, ...] | None = None
-    """None: DEFAULT_CONTEXTS, as far as the model's positions go."""
-    concurrencies: tuple[int, ...] = DEFAULT_CONCURRENCIES
+    """None: DEFAULT_CONTEXTS, and both sides of a step that the config announces, as far as the positions go."""
+    concurrencies: tuple[int, ...] | None = None
+    """None: DEFAULT_CONCURRENCIES."""
     new_tokens: int = DEFAULT_NEW_TOKENS
     dtype: str = "auto"
     attention: str | None = None
@@ -47,6 +55,13 @@ class ProfileRequest:
     logits_kept: str = "last"
     revision: str | None = None
     trust_remote_code: bool = False
+    memory_limit_bytes: int | None = None
+    """A ceiling below the device's own memory."""
+    cell_seconds: int = DEFAULT_CELL_SECONDS
+    """A cell that takes longer is given up."""
+    adaptive: bool | None = None
+    """Run few cells, and more only where the memory model misses those held out. None: so where neither contexts nor
+    concurrencies are given; lists that are given are a grid to be run whole."""
     resume: bool = False
     force: bool = False
 
@@ -56,7 +71,9 @@ class Listener:
     """Who is told how it goes."""
 
     started: Callable[[Workload, int, int], None] = lambda workload, done, total: None
-    """What will be run, and its cells done and wanted, once the model is loaded."""
+    """What was asked for, and its cells done and wanted so far, once the model is loaded."""
+    round: Callable[[str, int], None] = lambda purpose, total: None
+    """What the next cells of an adaptive sweep are for, and how many are wanted with them."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
     cell: Callable[[Cell], None] = lambda cell: None
@@ -71,7 +88,13 @@ class Campaign:
     listener: Listener
     profile: Profile | None = None
     workload: Workload | None = None
+    steps: tuple[int, ...] = ()
+    """Contexts at which memory may begin to grow otherwise, as the config has them."""
     announced: bool = False
+    wanted: set[tuple[int, int, int]] = field(default_factory=set)
+    """Keys of the cells that this run has asked for, or found done."""
+    purpose: str = ""
+    """What the cells asked for last are for."""
     files: ModelFiles = field(init=False)
     output: Path = field(init=False)
 
@@ -84,21 +107,25 @@ class Campaign:
         _check_installed()
         self.files = find_model(self.request.model, self.request.revision)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
-        self._open_output()
-        sweep = Sweep(
-            job=self._job(),
-            choose_cells=self._choose_cells,
-            on_loaded=self._loaded,
-            on_cell=self._cell_ended,
-            on_progress=self.listener.progress,
-            done=list(self.profile.cells) if self.profile else [],
-        )
-        sweep.run()
-        return self._finish(sweep.done)
+        check_writable(self.output)
+        with sole_writer(self.output):
+            remove_leftovers(self.output)
+            self._open_output()
+            sweep = Sweep(
+                job=self._job(),
+                cell_seconds=self.request.cell_seconds,
+                on_planned=self._planned,
+                next_cells=self._next_cells,
+                on_loaded=self._loaded,
+                on_cell=self._cell_ended,
+                on_progress=self.listener.progress,
+                done=list(self.profile.cells) if self.profile else [],
+            )
+            sweep.run()
+            return self._finish(sweep.done)
 
     def _open_output(self) -> None:
-        """Find out before the model is loaded whether the result has a place to go to."""
-        check_writable(self.output)
+        """Take up the profile that is there, or refuse to replace it."""
         if not self.output.exists():
             return
         if self.request.resume:
@@ -129,30 +156,75 @@ class Campaign:
             logits_kept=request.logits_kept,
             trust_remote_code=request.trust_remote_code,
             stored=self.files.stored,
+            memory_limit_bytes=request.memory_limit_bytes,
         )
 
-    def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
+    @property
+    def adaptive(self) -> bool:
+        """Whether few cells are run first."""
+        request = self.request
+        if request.adaptive is None:
+            return request.contexts is None and request.concurrencies is None
+        return request.adaptive
+
+    def _planned(self, planned: Planned) -> None:
         new_tokens = self.request.new_tokens if planned.generates else 0
+        self.steps = tuple(step for step in (planned.sliding_window, planned.chunk_tokens) if step is not None)
         self.workload = Workload(
-            contexts_tokens=_contexts(self.request, planned, new_tokens),
-            concurrencies=self.request.concurrencies,
+            contexts_tokens=_contexts(self.request, planned, self.steps, new_tokens),
+            concurrencies=self.request.concurrencies or DEFAULT_CONCURRENCIES,
             new_tokens=new_tokens,
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
             logits_kept=self.request.logits_kept,
+            memory_limit_bytes=self.request.memory_limit_bytes,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
-        return grid(self.workload)
+
+    def _next_cells(self, done: Sequence[Cell]) -> tuple[CellKey, ...]:
+        """The cells to run next, and what for; a round is told once, when it begins."""
+        assert self.workload is not None
+        now = self._next_round(self.workload, done)
+        asked = {(one.context_tokens, one.new_tokens, one.concurrency) for one in now.cells}
+        if not self.wanted:
+            grid_keys = {(one.context_tokens, one.new_tokens, one.concurrency) for one in grid(self.workload)}
+            self.wanted = {cell.key for cell in done} & grid_keys
+        if not asked <= self.wanted:
+            self.wanted |= asked
+            self.purpose = now.purpose
+            if self.announced:
+                self._tell_round()
+        return now.cells
+
+    def _next_round(self, workload: Workload, done: Sequence[Cell]) -> Round:
+        if not self.adaptive:
+            return Round(remaining(grid(workload), done), "")
+        return next_round(workload, self.steps, done, self._held_out_error(done))
+
+    def _held_out_error(self, cells: Sequence[Cell]) -> float | None:
+        """The worst held-out error of the model that the cells make; None where there is none to tell."""
+        model = None if self.profile is None else self._fit(self.profile, cells)
+        errors = [] if model is None else [one.worst_held_out_error for one in model.phases]
+        known = [error for error in errors if error is not None]
+        return max(known) if errors and len(known) == len(errors) else None
+
+    def _fit(self, profile: Profile, cells: Sequence[Cell]) -> MemoryModel | None:
+        return fit_memory_model(cells, profile.engine.attention, profile.model.sliding_window)
+
+    def _tell_round(self) -> None:
+        if self.adaptive:
+            self.listener.round(self.purpose, len(self.wanted))
 
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
         assert self.workload is not None
-        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept"):
+        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept", "memory_limit_bytes"):
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
+                setting, *sizes = _setting(name, before, now)
                 raise UsageError(
-                    f"{self.output} was measured with {name.replace('_', ' ')} {before}, not {now}; "
+                    f"{self.output} was measured with {setting} {sizes[0]}, not {sizes[1]}; "
                     "repeat that setting, or choose another -o FILE"
                 )
 
@@ -184,8 +256,8 @@ class Campaign:
         if self.announced:
             return
         self.announced = True
-        wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in grid(workload)}
-        self.listener.started(workload, sum(cell.key in wanted for cell in profile.cells), len(wanted))
+        self.listener.started(workload, sum(cell.key in self.wanted for cell in profile.cells), len(self.wanted))
+        self._tell_round()
 
     def _check_same_surroundings(self, earlier: Profile, loaded: Loaded) -> None:
         pairs = {
@@ -207,11 +279,12 @@ class Campaign:
         self.listener.cell(cell)
 
     def _finish(self, cells: list[Cell]) -> Profile:
-        if self.profile is None:
+        if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
         profile = msgspec.structs.replace(
             self.profile,
-            memory_model=fit_memory_model(cells, self.profile.engine.attention, self.profile.model.sliding_window),
+            cells=(*self.profile.cells, *self._not_needed(self.workload, cells)),
+            memory_model=self._fit(self.profile, cells),
             complete=True,
         )
         save_profile(profile, self.output)
@@ -219,6 +292,15 @@ class Campaign:
         if not profile.measured_cells:
             raise MeasurementError(f"no cell could be measured; {self.output} says how each ended")
         return profile
+
+    def _not_needed(self, workload: Workload, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells of the grid that an adaptive sweep has left out, each with the reason."""
+        left = remaining(grid(workload), cells)
+        if not left:
+            return []
+        self.purpose = self._next_round(workload, cells).purpose
+        self._tell_round()
+        return [ended(key, Skipped(why=self.purpose)) for key in left]
 
 
 def _check_installed() -> None:
@@ -231,12 +313,12 @@ def _check_installed() -> None:
         )
 
 
-def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
+def _contexts(request: ProfileRequest, planned: Planned, steps: Sequence[int], new_tokens: int) -> tuple[int, ...]:
     """The contexts asked for, or the default ones that the model can take. Raises UsageError beyond its limit."""
     limit = planned.position_limit
     added = max(new_tokens - 1, 0)
     if request.contexts is None:
-        fitting = tuple(one for one in DEFAULT_CONTEXTS if limit is None or one + added <= limit)
+        fitting = tuple(one for one in _default_contexts(steps) if limit is None or one + added <= limit)
         return fitting or (max(limit or 1, 1 + added) - added,)
     for context in request.contexts:
         longest = Shape(context, new_tokens, 1).cached_tokens
@@ -246,6 +328,25 @@ def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tup
                 f"with {new_tokens} new tokens is {longest}: ask for less"
             )
     return request.contexts
+
+
+def _default_contexts(steps: Sequence[int]) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS, with a context on each side of every step where they lie all on one."""
+    contexts = set(DEFAULT_CONTEXTS)
+    for step in steps:
+        if all(context > step for context in DEFAULT_CONTEXTS):
+            contexts.add(max(step // 2, 1))
+        if all(context <= step for context in DEFAULT_CONTEXTS) and 2 * step <= LONGEST_STEP_CONTEXT:
+            contexts.add(2 * step)
+    return tuple(sorted(contexts))
+
+
+def _setting(name: str, *values: int | str | None) -> tuple[str, ...]:
+    """A setting's name and values in words."""
+    if not name.endswith("_bytes"):
+        return (name.replace("_", " "), *map(str, values))
+    sizes = ("none" if value is None else format_size(int(value)) for value in values)
+    return (name.removesuffix("_bytes").replace("_", " "), *sizes)
 
 
 def _joined(earlier: Workload, now: Workload) -> Workload:

@@ -95,6 +95,20 @@ def sliding_window(config: Any) -> int | None:
     return int(window) if isinstance(window, int) and window > 0 and slides else None
 
 
+def chunk_tokens(config: Any) -> int | None:
+    """Tokens that a recurrent or chunked layer takes at a time, where the config names them; else None.
+
+    `chunk_size` is Mamba 2's (https://huggingface.co/docs/transformers/model_doc/mamba2), `mamba_chunk_size` that of
+    hybrids (Bamba, Falcon H1, Granite 4), `attention_chunk_size` Llama 4's.
+    """
+    inner = text_config(config)
+    for name in ("chunk_size", "mamba_chunk_size", "attention_chunk_size"):
+        size = getattr(inner, name, None)
+        if isinstance(size, int) and size > 0:
+            return size
+    return None
+
+
 def refusal(job: Job, error: Exception) -> GpufitError:
     """The error of a library as one of ours, in one line."""
     text = _one_line(error)
