@@ -86,7 +86,8 @@ def test_the_demo_models_bytes_add_up_and_are_those_of_its_shapes(smollm2: tuple
 def test_progress_and_summary_go_to_standard_error(smollm2: tuple[Profile, str]) -> None:
     narration = smollm2[1]
     assert narration.splitlines()[0] == (
-        "contexts 64, 256 x 1, 2 at once; 4 new tokens, logits kept: last; dtype auto, device auto, seed 0"
+        "contexts 64, 256 x 1, 2 at once; 4 new tokens, logits kept: last; dtype auto, device auto, seed 0, "
+        "at most 900 s a cell"
     )
     assert "[4/4] context 256 x 2: prefill" in narration
     assert "gpufit fit" in narration

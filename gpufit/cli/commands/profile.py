@@ -181,6 +181,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     ]
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
+    lines += host_memory_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:
@@ -189,3 +190,22 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
             lines.append(f"{one.phase}: model error {one.worst_fitted_error:.2%} of allocated at worst, {held}")
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines
+
+
+def host_memory_lines(profile: Profile) -> list[str]:
+    """What the measuring process itself held at most when a phase ended: its own pages and those of files apart.
+
+    Pages of a mapped file can be dropped and read again, so they are not in the way of others; the process's own are.
+    Empty where the system does not tell.
+    """
+    from gpufit.profile.record import Measured
+
+    cells = [cell.outcome.phases for cell in profile.cells if isinstance(cell.outcome, Measured)]
+    readings = [one for peak in (profile.load, *(peak for phases in cells for peak in phases)) for one in peak.readings]
+    own, mapped = (
+        max((one.size_bytes for one in readings if one.quantity == quantity), default=None)
+        for quantity in ("rss_anon", "rss_file")
+    )
+    if own is None or mapped is None:
+        return []
+    return [f"host memory: {format_size(own)} anonymous, {format_size(mapped)} mapped files"]

@@ -15,6 +15,7 @@ import torch
 
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.profile.record import DeviceReading
+from gpufit.sources.measure.cpu import process_memory
 from gpufit.sources.measure.cuda_accounting import ALLOCATED, COUNTER, slack_bytes
 from gpufit.sources.measure.cuda_card import SETTINGS, CudaCard, allocator_settings
 from gpufit.sources.measure.cuda_history import (
@@ -63,7 +64,7 @@ def open_cuda(index: int) -> Device:
     return Device(
         torch_device=torch.device("cuda", index),
         describe=card.describe,
-        make_recorder=lambda: CudaRecorder(index, card.readings),
+        make_recorder=lambda: CudaRecorder(index, lambda: (*card.readings(), *process_memory())),
         synchronize=lambda: torch.cuda.synchronize(index),
         make_ceiling=lambda limit_bytes: CudaCeiling(index, limit_bytes),
         context_bytes=card.context_bytes,
