@@ -48,11 +48,11 @@ def next_round(workload: Workload, steps: Collection[int], done: Sequence[Cell],
     if not left:
         return Round((), "every cell of the grid is done")
     if error is None:
-        return Round(left, f"no cell could be held out: the other {_cells(len(left))} of the grid follow")
+        return Round(left, f"no cell could be held out: {_cells(len(left), 'more ')}, the rest of the grid")
     if error <= GOOD_ENOUGH:
-        return Round((), f"held out {error:.2%}: the other {_cells(len(left))} of the grid are not needed")
+        return Round((), f"held out {error:.2%}: no need of the grid's other {_cells(len(left))}")
     more = _in_order(cells, _spread(cells, _keys(cells, left), MORE_CELLS))
-    return Round(more, f"held out {error:.2%}, more than {GOOD_ENOUGH:.2%}: {len(more)} more cells")
+    return Round(more, f"held out {error:.2%}, more than {GOOD_ENOUGH:.2%}: {_cells(len(more), 'more ')}")
 
 
 def first_cells(workload: Workload, steps: Collection[int]) -> tuple[CellKey, ...]:
@@ -117,5 +117,5 @@ def _first_purpose(count: int) -> str:
     return f"{count - 2} cells pin the growth, 2 test it"
 
 
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+def _cells(count: int, which: str = "") -> str:
+    return f"{count} {which}{'cell' if count == 1 else 'cells'}"

@@ -67,7 +67,7 @@ def test_cells_that_follow_a_straight_line_need_no_second_round() -> None:
     assert error <= GOOD_ENOUGH
     after = next_round(DEFAULT, (), done, error)
     assert after.cells == ()
-    assert after.purpose.endswith("the other 3 cells of the grid are not needed")
+    assert after.purpose.endswith("no need of the grid's other 3 cells")
 
 
 def test_both_sides_of_a_step_are_among_the_first_cells() -> None:
@@ -153,7 +153,7 @@ def test_where_nothing_could_be_held_out_the_rest_of_the_grid_follows() -> None:
     done = [*measured(first[:-1]), ended(first[-1], OutOfMemory(phase=Phase.PREFILL, message="no"))]
     now = next_round(DEFAULT, (), done, None)
     assert pairs(now.cells) == [(128, 2), (512, 1), (512, 4)]
-    assert now.purpose == "no cell could be held out: the other 3 cells of the grid follow"
+    assert now.purpose == "no cell could be held out: 3 more cells, the rest of the grid"
 
 
 def test_a_small_grid_is_run_whole_at_once() -> None:

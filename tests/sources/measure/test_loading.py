@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from gpufit.errors import MeasurementError, UnreadableInputError, UsageError
-from gpufit.sources.measure.loading import plan_load, position_limit, refusal, sliding_window
+from gpufit.sources.measure.loading import chunk_tokens, plan_load, position_limit, refusal, sliding_window
 from gpufit.sources.measure.protocol import Job
 
 pytestmark = pytest.mark.model
@@ -56,6 +56,19 @@ def test_position_limit(config: transformers.PreTrainedConfig, limit: int | None
 )
 def test_sliding_window(config: transformers.PreTrainedConfig, window: int | None) -> None:
     assert sliding_window(config) == window
+
+
+@pytest.mark.parametrize(
+    ("config", "chunk"),
+    [
+        (transformers.LlamaConfig(), None),
+        (transformers.Mamba2Config(chunk_size=256), 256),
+        (transformers.BambaConfig(mamba_chunk_size=128), 128),
+        (transformers.Llama4TextConfig(attention_chunk_size=8192), 8192),
+    ],
+)
+def test_chunk_tokens(config: transformers.PreTrainedConfig, chunk: int | None) -> None:
+    assert chunk_tokens(config) == chunk
 
 
 def save_config(folder: object, config: transformers.PreTrainedConfig, architecture: str) -> str:
