@@ -79,30 +79,20 @@ def remove_leftovers(path: Path) -> None:
 def sole_writer(path: Path) -> Iterator[None]:
     """Be the only process that holds `path` while the block runs; its folder must exist. Reading stays possible.
 
-    The lock is the kernel's and ends with the process, however it ends: no stale lock can be left, only an empty file,
+    The lock is the kernel's and ends with the process, however it ends: no stale lock can be left, only a file of a few bytes,
     which the next holder takes over. POSIX systems only; over NFS it reaches other hosts where the server supports it
     (https://man7.org/linux/man-pages/man2/flock.2.html). Raises UsageError, naming the other process, when there is
     one, and UnreadableInputError where the file system knows no locks.
     """
-    import fcntl
-
-    target = _target(path)
-    lock = target.with_name(f"{_temporary_prefix(target)}{_LOCK}")
-    descriptor = -1
+    lock = _target(path).with_name(f"{_temporary_prefix(_target(path))}{_LOCK}")
     try:
-        while descriptor < 0:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not _is_still(lock, descriptor):  # its last holder removed it in the moment before
-                os.close(descriptor)
-                descriptor = -1
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, str(os.getpid()).encode())
-    except BlockingIOError as error:
-        holder = os.read(descriptor, 20).decode("ascii", "replace")
-        os.close(descriptor)
-        who = f"process {holder}" if holder else "another process"
-        raise UsageError(f"{path}: {who} is writing it; wait for its end, or choose another -o FILE") from error
+        descriptor = _take(lock)
+    except _Held as error:
+        raise UsageError(f"{path}: {error} is writing it; wait for its end, or choose another -o FILE") from error
+    except ImportError as error:
+        raise UnreadableInputError(
+            f"{path}: cannot be locked against a second run: this system has no flock"
+        ) from error
     except OSError as error:
         raise UnreadableInputError(
             f"{path}: cannot be locked against a second run ({error.strerror}); choose a local disk with -o FILE"
@@ -113,6 +103,32 @@ def sole_writer(path: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):
             lock.unlink()
         os.close(descriptor)
+
+
+class _Held(Exception):  # noqa: N818 (no error: it says who the holder is)
+    """Another process has the lock."""
+
+
+def _take(lock: Path) -> int:
+    """The open descriptor of a lock file, locked and with this process's number in it."""
+    import fcntl
+
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(lock, descriptor):
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
+                return descriptor
+        except BlockingIOError as error:
+            holder = os.read(descriptor, 20).decode("ascii", "replace")
+            os.close(descriptor)
+            raise _Held(f"process {holder}" if holder else "another process") from error
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its last holder removed it in the moment before
 
 
 def _is_still(path: Path, descriptor: int) -> bool:

@@ -41,7 +41,7 @@ def save_llama(folder: Path, **changes: object) -> Path:
 
 
 OWN_CODE = """
-import ctypes, time
+import ctypes, os, sys
 from transformers import LlamaConfig, LlamaForCausalLM
 
 class OwnConfig(LlamaConfig):

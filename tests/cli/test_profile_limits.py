@@ -149,11 +149,21 @@ def test_a_cell_that_is_stuck_is_given_up_and_larger_ones_are_skipped(gpufit: Ru
     assert all(isinstance(outcome, Measured) for outcome in outcomes(load_profile(path)).values())
 
 
-def test_a_cell_that_fails_costs_its_worker_and_the_sweep_goes_on(
+FAILING = """
+        if (tokens, sequences) == (16, 2):
+            raise ValueError("no such shape")
+        if (tokens, sequences) == (48, 1):
+            print("terminate called after throwing an instance of 'std::bad_alloc'", file=sys.stderr, flush=True)
+            os.abort()
+"""
+"""An error, and what the C++ runtime says and does where memory ends in a thread that nobody watches."""
+
+
+def test_a_cell_that_fails_or_crashes_costs_its_worker_and_the_sweep_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
-    model = save_own_llama(tmp_path / "model", "if (tokens, sequences) == (16, 2): raise ValueError('no such shape')")
+    model = save_own_llama(tmp_path / "model", FAILING)
     loads: list[str] = []
     found = outcomes(
         measured(
@@ -161,11 +171,19 @@ def test_a_cell_that_fails_costs_its_worker_and_the_sweep_goes_on(
             tmp_path / "profile.json",
             loads,
             contexts=(16, 48),
-            concurrencies=(1, 2),
+            concurrencies=(1, 2, 3),
             trust_remote_code=True,
+            memory_limit_bytes=512 * MIB,
         )
     )
+    assert isinstance(found[16, 1], Measured)
     assert found[16, 2] == Failed(error="ValueError: no such shape")
-    for key in ((16, 1), (48, 1), (48, 2)):
-        assert isinstance(found[key], Measured)
+    assert isinstance(found[16, 3], Measured)
+    crashed = found[48, 1]
+    assert isinstance(crashed, OutOfMemory)
+    assert (crashed.phase, crashed.limit_bytes) == (None, 512 * MIB)
+    assert "SIGABRT" in crashed.message
+    assert "bad_alloc" in crashed.message
+    for key in ((48, 2), (48, 3)):
+        assert found[key] == Skipped(why="context 48 x 1 already ran out of memory")
     assert loads.count("loading the model") == 2

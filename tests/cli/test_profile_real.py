@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,7 @@ def test_progress_and_summary_go_to_standard_error(smollm2: tuple[Profile, str])
     )
     assert "[4/4] context 256 x 2: prefill" in narration
     assert "gpufit fit" in narration
+    assert re.search(r"^host memory: [\d.]+ [GM]iB anonymous, [\d.]+ MiB mapped files$", narration, re.MULTILINE)
     assert "\x1b" not in narration
 
 
