@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, UsageError
+
+_LOCK = "lock"
 
 
 def write_atomically(content: bytes, path: Path) -> None:
@@ -19,7 +22,7 @@ def write_atomically(content: bytes, path: Path) -> None:
     it was, when any step fails.
     """
     target = _target(path)
-    temporary = target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}")
+    temporary = _temporary(target)
     try:
         _refuse_special(path, target)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -44,8 +47,9 @@ def check_writable(path: Path) -> None:
         target = _target(path)
         _refuse_special(path, target)
         target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(prefix=_temporary_prefix(target), dir=target.parent):
-            pass
+        probe = _temporary(target)
+        probe.touch(exist_ok=False)
+        probe.unlink(missing_ok=True)
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be written ({error.strerror})") from error
 
@@ -62,9 +66,88 @@ def _refuse_special(path: Path, target: Path) -> None:
         raise UnreadableInputError(f"{path}: cannot be written (it is {what}, not a file); nothing was changed")
 
 
+def remove_leftovers(path: Path) -> None:
+    """Delete what a killed `write_atomically` left beside its file; only its sole writer may ask for this."""
+    target = _target(path)
+    for entry in os.scandir(target.parent):
+        if entry.name.startswith(_temporary_prefix(target)) and not entry.name.endswith(_LOCK):
+            with contextlib.suppress(FileNotFoundError):
+                Path(entry.path).unlink()
+
+
+@contextlib.contextmanager
+def sole_writer(path: Path) -> Iterator[None]:
+    """Be the only process that holds `path` while the block runs; its folder must exist. Reading stays possible.
+
+    The lock is the kernel's and ends with the process, however it ends: no stale lock can be left, only a file of a few
+    bytes, which the next holder takes over. POSIX systems only; over NFS it reaches other hosts where the server supports it
+    (https://man7.org/linux/man-pages/man2/flock.2.html). Raises UsageError, naming the other process, when there is
+    one, and UnreadableInputError where the file system knows no locks.
+    """
+    lock = _target(path).with_name(f"{_temporary_prefix(_target(path))}{_LOCK}")
+    try:
+        descriptor = _take(lock)
+    except _Held as error:
+        raise UsageError(f"{path}: {error} is writing it; wait for its end, or choose another -o FILE") from error
+    except ImportError as error:
+        raise UnreadableInputError(
+            f"{path}: cannot be locked against a second run: this system has no flock"
+        ) from error
+    except OSError as error:
+        raise UnreadableInputError(
+            f"{path}: cannot be locked against a second run ({error.strerror}); choose a local disk with -o FILE"
+        ) from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            lock.unlink()
+        os.close(descriptor)
+
+
+class _Held(Exception):  # noqa: N818 (no error: it says who the holder is)
+    """Another process has the lock."""
+
+
+def _take(lock: Path) -> int:
+    """The open descriptor of a lock file, locked and with this process's number in it."""
+    import fcntl
+
+    while True:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_still(lock, descriptor):
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, str(os.getpid()).encode())
+                return descriptor
+        except BlockingIOError as error:
+            holder = os.read(descriptor, 20).decode("ascii", "replace")
+            os.close(descriptor)
+            raise _Held(f"process {holder}" if holder else "another process") from error
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)  # its last holder removed it in the moment before
+
+
+def _is_still(path: Path, descriptor: int) -> bool:
+    """Whether a name still leads to the file that was opened by it."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+def _temporary(target: Path) -> Path:
+    """A name for a file beside the target that nobody else has."""
+    return target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}")
+
+
 def _temporary_prefix(target: Path) -> str:
-    """Hidden, and short enough that a long name still has room for the rest."""
-    return f".{target.name[:20]}."
+    """Hidden, and short enough that a long name still has room for the rest; no other file's begins so."""
+    digest = hashlib.sha256(os.fsencode(target.name)).hexdigest()[:8]
+    return f".{target.name[:20]}.{digest}."
 
 
 def _sync_folder(folder: Path) -> None:

@@ -13,12 +13,20 @@ from gpufit.errors import UsageError
 KIB = 2**10
 MIB = 2**20
 GIB = 2**30
+TIB = 2**40
+
+_SIZE = re.compile(r"(\d{1,20})(?:\.(\d{1,20}))?\s*(?:([kmgt])(i?b)?)", re.IGNORECASE)
+_SIZE_FACTOR = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
 
 _COUNT = re.compile(r"(\d{1,3}(?:[,_]\d{3}){1,5}|\d{1,20})(?:\.(\d{1,20}))?\s*([km]?)", re.IGNORECASE)
 _COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
 
 LARGEST_COUNT = 2**40
 """A count beyond this (a trillion tokens or sequences) is a slip of the keyboard, not a question."""
+
+
+LARGEST_SIZE = 2**60
+"""A size beyond this (a million TiB) is a slip of the keyboard, too."""
 
 
 def parse_count(text: str, what: str = "count") -> int:
@@ -48,6 +56,25 @@ def parse_counts(text: str, what: str = "count") -> tuple[int, ...]:
     Raises UsageError for an empty list or a bad member.
     """
     return tuple(sorted({parse_count(part, what) for part in text.split(",")}))
+
+
+def parse_size(text: str, what: str = "size") -> int:
+    """Read a size in bytes: `6GiB`, `6g`, `512MiB`, `1.5g`; a fraction of a byte is dropped.
+
+    A letter alone is binary, as memory is counted and as Docker reads it; `GB` is 10**9, as the SI has it. Raises
+    UsageError, naming `what`, for anything else: without a unit, a size of nothing, or one beyond 2**60 bytes.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    size = 0
+    if match:
+        whole, decimals, letter, suffix = match.groups()
+        decimal = (suffix or "").lower() == "b"
+        factor = 1000 ** ("kmgt".index(letter.lower()) + 1) if decimal else _SIZE_FACTOR[letter.lower()]
+        decimals = decimals or ""
+        size = int(whole + decimals) * factor // 10 ** len(decimals)
+    if not 1 <= size <= LARGEST_SIZE:
+        raise UsageError(f"{what} must be a size with its unit (6GiB, or 6g; 512MiB), not {text!r}")
+    return size
 
 
 def format_size(size_bytes: int) -> str:

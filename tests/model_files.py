@@ -40,6 +40,39 @@ def save_llama(folder: Path, **changes: object) -> Path:
     return folder
 
 
+OWN_CODE = """
+import ctypes, os, sys
+from transformers import LlamaConfig, LlamaForCausalLM
+
+class OwnConfig(LlamaConfig):
+    model_type = "own-llama"
+
+class OwnLlama(LlamaForCausalLM):
+    config_class = OwnConfig
+
+    def forward(self, input_ids=None, **options):
+        sequences, tokens = input_ids.shape
+        {statement}
+        return super().forward(input_ids=input_ids, **options)
+"""
+
+
+def save_own_llama(folder: Path, statement: str, **changes: object) -> Path:
+    """A Llama that brings code of its own: `statement` runs before each forward, and sees `sequences` and `tokens`.
+
+    It is loaded with --trust-remote-code, and does what no real model does on demand: fail, hang, or die.
+    """
+    save_llama(folder, **changes)
+    rewrite_config(
+        folder,
+        model_type="own-llama",
+        architectures=["OwnLlama"],
+        auto_map={"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.OwnLlama"},
+    )
+    (folder / "own.py").write_text(OWN_CODE.format(statement=statement))
+    return folder
+
+
 def need(path: Path) -> Path:
     """A model that `scripts/fetch_models.py` obtains; its absence is a failure, not a skip."""
     if not path.exists():

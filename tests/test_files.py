@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import random
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
 
-from gpufit.errors import UnreadableInputError
-from gpufit.files import check_writable, write_atomically
+from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.files import check_writable, remove_leftovers, sole_writer, write_atomically
 
 
 def names_in(folder: Path) -> list[str]:
@@ -163,3 +167,168 @@ def test_asking_whether_a_file_can_be_written_leaves_nothing_behind(tmp_path: Pa
     check_writable(path)
     assert path.read_bytes() == b"old"
     assert names_in(path.parent) == ["out.json"]
+
+
+KILLED_AT_A_STEP = """
+import os, signal, sys
+from pathlib import Path
+from gpufit.files import write_atomically
+step, seen = int(sys.argv[2]), 0
+def count(event, arguments):
+    global seen
+    if event.split(".")[0] in ("open", "os", "shutil"):
+        seen += 1
+        if seen == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+sys.addaudithook(count)
+write_atomically(b"new" * 100_000, Path(sys.argv[1]))
+"""
+"""Python announces each call that touches the file system before it makes it: the process ends itself there."""
+
+
+def test_killed_before_any_step_of_a_write_leaves_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    found = []
+    for step in range(1, 50):
+        path.write_bytes(b"old")
+        done = run_python(KILLED_AT_A_STEP, str(path), str(step))
+        found.append(path.read_bytes())
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+    assert done.returncode == 0
+    assert set(found) == {b"old", b"new" * 100_000}
+    assert found == sorted(found, key=lambda content: content != b"old")
+    assert len(names_in(tmp_path)) > 1
+    with sole_writer(path):
+        remove_leftovers(path)
+    assert names_in(tmp_path) == ["out.json"]
+
+
+WRITING_FOR_EVER = """
+import sys
+from pathlib import Path
+from gpufit.files import write_atomically
+print("ready", flush=True)
+while True:
+    for content in (b"a" * 3_000_000, b"b" * 2_000_000):
+        write_atomically(content, Path(sys.argv[1]))
+"""
+
+
+def test_killed_at_any_moment_of_many_writes_leaves_one_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_bytes(b"a" * 3_000_000)
+    moments = random.Random(7)
+    for _ in range(25):
+        process = subprocess.Popen([sys.executable, "-c", WRITING_FOR_EVER, str(path)], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(moments.uniform(0, 0.05))
+        process.kill()
+        process.communicate()
+        content = path.read_bytes()
+        assert content in (b"a" * 3_000_000, b"b" * 2_000_000)
+    remove_leftovers(path)
+    assert names_in(tmp_path) == ["out.json"]
+
+
+def test_only_the_leftovers_of_this_very_file_are_removed(tmp_path: Path) -> None:
+    # Two models of one family: their names agree far beyond the first twenty letters.
+    first, second = tmp_path / "SmolLM2-135M-Instruct.Q4_1.json", tmp_path / "SmolLM2-135M-Instruct.Q8_0.json"
+    others = [".hidden", ".SmolLM2-135M-Instruc.other", "notes.txt"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"")
+    for path in (first, second):
+        path.write_bytes(b"old")
+        before = names_in(tmp_path)
+        step = 1
+        while names_in(tmp_path) == before:  # until it is killed with its temporary file there
+            run_python(KILLED_AT_A_STEP, str(path), str(step))
+            step += 1
+    (left_by_second,) = set(names_in(tmp_path)) - set(before)
+    assert len(names_in(tmp_path)) == len(others) + 2 + 2
+    remove_leftovers(first)
+    assert set(names_in(tmp_path)) == {first.name, second.name, left_by_second, *others}
+
+
+HOLDING = """
+import sys
+from pathlib import Path
+from gpufit.files import sole_writer
+with sole_writer(Path(sys.argv[1])):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def hold(path: Path) -> subprocess.Popen[str]:
+    """A process that is the sole writer of a file until its standard input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_a_second_writer_is_refused_and_told_who_the_first_is(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    path.write_bytes(b"whole")
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    holder = hold(path)
+    for name in (path, link):
+        with pytest.raises(UsageError, match=f"process {holder.pid} is writing it"), sole_writer(name):
+            pytest.fail("two writers at once")
+    assert path.read_bytes() == b"whole"
+    with sole_writer(tmp_path / "other.json"):
+        pass
+    holder.communicate("")
+    with sole_writer(path):
+        pass
+    assert names_in(tmp_path) == ["link.json", "out.json"]
+
+
+def test_a_writer_that_was_killed_leaves_no_stale_lock(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    holder = hold(path)
+    holder.kill()
+    holder.communicate()
+    assert len(names_in(tmp_path)) == 1
+    with sole_writer(path):
+        remove_leftovers(path)
+        with pytest.raises(UsageError, match=f"process {os.getpid()} is writing it"), sole_writer(path):
+            pytest.fail("the lock itself was taken for a leftover")
+    assert names_in(tmp_path) == []
+
+
+TAKING_TURNS = """
+import sys
+from pathlib import Path
+from gpufit.errors import UsageError
+from gpufit.files import sole_writer
+path, turns = Path(sys.argv[1]), 0
+while turns < 200:
+    try:
+        with sole_writer(path):
+            path.write_text(str(int(path.read_text()) + 1))
+            turns += 1
+    except UsageError:
+        pass
+"""
+
+
+def test_writers_that_come_and_go_never_meet(tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    path.write_text("0")
+    processes = [subprocess.Popen([sys.executable, "-c", TAKING_TURNS, str(path)]) for _ in range(3)]
+    assert [process.wait(timeout=60) for process in processes] == [0, 0, 0]
+    assert path.read_text() == "600"
+    assert names_in(tmp_path) == ["count"]
+
+
+def test_the_longest_name_can_be_locked(tmp_path: Path) -> None:
+    for name in ("n" * 255, "é" * 127):
+        with sole_writer(tmp_path / name):
+            assert len(names_in(tmp_path)) == 1

@@ -14,12 +14,15 @@ from gpufit.units import (
     GIB,
     KIB,
     LARGEST_COUNT,
+    LARGEST_SIZE,
     MIB,
+    TIB,
     format_mib,
     format_size,
     format_tokens,
     parse_count,
     parse_counts,
+    parse_size,
 )
 
 
@@ -173,3 +176,37 @@ def test_a_size_that_is_not_zero_never_reads_as_zero(size: int) -> None:
 )
 def test_tokens_take_a_k_only_where_it_is_exact(count: int, expected: str) -> None:
     assert format_tokens(count) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("6GiB", 6 * GIB),
+        ("6g", 6 * GIB),
+        ("6 G", 6 * GIB),
+        ("512MiB", 512 * MIB),
+        ("512m", 512 * MIB),
+        ("1.5gib", 3 * 512 * MIB),
+        ("0.1k", 102),
+        ("100KiB", 100 * KIB),
+        ("2t", 2 * TIB),
+        ("24GB", 24_000_000_000),
+        ("1.5kb", 1500),
+        (" 1TB ", 10**12),
+    ],
+)
+def test_a_size_is_read_with_binary_letters_and_decimal_bytes(text: str, expected: int) -> None:
+    assert parse_size(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "6", "0g", "0.0001k", "-1g", "g", "6 gigs", "6GiBs", "1e3m", "1.g", f"{LARGEST_SIZE // TIB + 1}t"]
+)
+def test_what_is_no_size_with_a_unit_is_refused_by_name(text: str) -> None:
+    with pytest.raises(UsageError, match="--memory-limit must be a size with its unit"):
+        parse_size(text, "--memory-limit")
+
+
+@given(st.integers(1, 10**6), st.sampled_from([("k", KIB), ("MiB", MIB), ("g", GIB), ("GB", 10**9)]))
+def test_a_whole_size_is_exact(value: int, unit: tuple[str, int]) -> None:
+    assert parse_size(f"{value}{unit[0]}") == value * unit[1]

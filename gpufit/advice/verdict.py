@@ -147,11 +147,13 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
 
 
 def _limits(profile: Profile) -> tuple[Shape, ...]:
-    """The shapes that ran out of memory where the profile was measured."""
+    """The shapes that ran out of the device's own memory; a lower ceiling put on the run says nothing of the card."""
     return tuple(
         Shape(cell.context_tokens, cell.new_tokens, cell.concurrency)
         for cell in profile.cells
         if isinstance(cell.outcome, OutOfMemory)
+        and (cell.outcome.limit_bytes or profile.environment.device.total_bytes)
+        >= profile.environment.device.total_bytes
     )
 
 

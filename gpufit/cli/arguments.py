@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpufit.errors import UsageError
-from gpufit.units import parse_count, parse_counts
+from gpufit.units import parse_count, parse_counts, parse_size
 
 Value = TypeVar("Value")
 
@@ -33,6 +33,22 @@ def count(what: str) -> Callable[[str], int]:
 def counts(what: str) -> Callable[[str], tuple[int, ...]]:
     """A comma list of counts: `1k,4k`."""
     return reader(parse_counts, what)
+
+
+def size(what: str) -> Callable[[str], int]:
+    """A size in bytes: `6GiB`, `512MiB`."""
+    return reader(parse_size, what)
+
+
+def seconds(what: str) -> Callable[[str], int]:
+    """A time in whole seconds, at least one, at most a year."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= 366 * 86400:
+            raise argparse.ArgumentTypeError(f"{what} must be a whole number of seconds, at least 1, not {text!r}")
+        return int(text)
+
+    return read
 
 
 def seed(text: str) -> int:

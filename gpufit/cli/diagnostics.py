@@ -75,6 +75,11 @@ class ProgressBar:
         self._done, self._total = done, total
         self._draw()
 
+    def grow(self, total: int) -> None:
+        """There are more steps than was said at first."""
+        self._total = total
+        self._draw()
+
     def now(self, text: str) -> None:
         """What is being done."""
         self._text = text

@@ -347,6 +347,8 @@ class Workload(Record, frozen=True, kw_only=True):
     """What the weights were asked to be quantised with at load; absent: they were left as the files have them."""
     compute_dtype: str | None = None
     """The dtype of the autocast that the run was wrapped in; absent: there was none."""
+    memory_limit_bytes: Size | None = None
+    """The ceiling put on the device's memory for this run; absent where there was none."""
 
 
 TermName = Literal[

@@ -28,6 +28,7 @@ from gpufit.profile.record import (
     weakest,
 )
 from gpufit.report.workload import workload_words
+from gpufit.units import format_size
 
 SCHEMA_VERSION = 1
 
@@ -241,9 +242,11 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
     if limits:
         smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)
+        ceiling = profile.workload.memory_limit_bytes
+        held = "" if ceiling is None else f" under a limit of {format_size(ceiling)}"
         notes.append(
-            f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}, the smallest at context "
-            f"{smallest.context_tokens} x {smallest.concurrency}"
+            f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}{held}, the smallest at "
+            f"context {smallest.context_tokens} x {smallest.concurrency}"
         )
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)

@@ -335,6 +335,19 @@ def test_what_ran_out_of_memory_on_this_very_card_does_not_fit_it_nor_does_anyth
     assert verdict(256, 2, False).verdict is Verdict.FITS
 
 
+@pytest.mark.parametrize(("below", "expected"), [(0, Verdict.DOES_NOT_FIT), (1, Verdict.FITS)])
+def test_what_ran_into_a_ceiling_below_the_cards_own_memory_says_nothing_of_the_card(
+    below: int, expected: Verdict
+) -> None:
+    profile = without_position_limit()
+    limit_bytes = profile.environment.device.total_bytes - below
+    outcome = OutOfMemory(phase=Phase.PREFILL, message="CUDA out of memory", limit_bytes=limit_bytes)
+    limit = Cell(context_tokens=256, new_tokens=4, concurrency=2, outcome=outcome)
+    profile = msgspec.structs.replace(profile, cells=(*profile.cells, limit))
+    card = make_card(capacity_gib=80.0)
+    assert judge(Predictor(profile), card, Shape(256, 4, 2), 1, same_card=True).verdict is expected
+
+
 @pytest.mark.parametrize(("devices", "cards"), [(1, 3), (2, 2), (4, 1)])
 def test_a_card_of_several_devices_holds_a_copy_on_each(devices: int, cards: int) -> None:
     one = judged(2 * GIB, Shape(512, 4, 1)).max_concurrency

@@ -383,3 +383,11 @@ def test_a_standard_error_that_takes_nothing_does_not_change_the_answer(profile:
     done = shell(f"{fit} 2> /dev/full", tmp_path)
     assert done.code == 0
     assert json.loads(done.stdout)["schema_version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--memory-limit", "6"), ("--memory-limit", "0g"), ("--cell-timeout", "0"), ("--cell-timeout", "1.5")],
+)
+def test_a_limit_that_is_none(gpufit: Run, flag: str, value: str) -> None:
+    refused(gpufit("profile", "anything", flag, value), 2, flag, repr(value))

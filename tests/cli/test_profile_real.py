@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -106,10 +107,12 @@ def test_a_further_run_loads_the_converted_copy_and_finds_the_same(
 def test_progress_and_summary_go_to_standard_error(smollm2: tuple[Profile, str]) -> None:
     narration = smollm2[1]
     assert narration.splitlines()[0] == (
-        "contexts 64, 256 x 1, 2 at once; 4 new tokens, logits kept: last; dtype auto, device auto, seed 0"
+        "contexts 64, 256 x 1, 2 at once; 4 new tokens, logits kept: last; dtype auto, device auto, seed 0, "
+        "at most 900 s a cell"
     )
     assert "[4/4] context 256 x 2: prefill" in narration
     assert "gpufit fit" in narration
+    assert re.search(r"^host memory: [\d.]+ [GM]iB anonymous, [\d.]+ MiB mapped files$", narration, re.MULTILINE)
     assert "\x1b" not in narration
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from on_a_card import need_card, save_llama
+from on_a_card import all_peaks, counter, need_card, save_llama
 
 from gpufit.profile.record import Measured, OutOfMemory, Phase, Skipped
 from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
@@ -56,3 +56,26 @@ def test_the_sweep_goes_on_after_an_out_of_memory(tmp_path: Path) -> None:
     assert isinstance(outcomes[64, 2048], Measured)
     assert isinstance(outcomes[LONG, 2048], Skipped)
     assert loads.count("loading the model") == 2
+
+
+def test_a_memory_limit_is_what_the_allocator_runs_into(tmp_path: Path) -> None:
+    # The weights are about 250 MiB; all logits of 2048 x 8 tokens are 2048 x 8 x 32000 x 2 bytes: 1 GiB
+    model = save_llama(tmp_path / "llama")
+    request = ProfileRequest(
+        model=str(model),
+        output=tmp_path / "profile.json",
+        contexts=(64, 2048),
+        concurrencies=(1, 8),
+        new_tokens=2,
+        logits_kept="all",
+        device="cuda",
+        memory_limit_bytes=GIB,
+    )
+    profile = Campaign(request, Listener()).run()
+    outcomes = {(cell.context_tokens, cell.concurrency): cell.outcome for cell in profile.cells}
+    full = outcomes[2048, 8]
+    assert isinstance(full, OutOfMemory)
+    assert full.limit_bytes == GIB < profile.environment.device.total_bytes
+    assert isinstance(outcomes[64, 1], Measured)
+    assert isinstance(outcomes[64, 8], Measured)
+    assert all(counter(peak, "reserved") <= GIB for peak in all_peaks(profile))

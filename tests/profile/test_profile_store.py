@@ -7,6 +7,8 @@ import pytest
 from builders import make_cell, make_profile
 
 from gpufit.errors import UnreadableInputError
+from gpufit.files import _temporary, remove_leftovers
+from gpufit.profile import codec
 from gpufit.profile.store import find_profiles, load_profile, save_profile
 
 
@@ -69,3 +71,29 @@ def test_dangling_links_folders_and_half_written_files_are_not_profiles(tmp_path
     (tmp_path / ".tiny.json.0123456789abcdef").write_bytes(b"{")
     (tmp_path / "tiny.json").write_bytes(b"{}")
     assert [path.name for path in find_profiles(tmp_path)] == ["tiny.json"]
+
+
+def test_a_write_that_was_cut_short_costs_neither_the_file_nor_the_next_save(tmp_path: Path) -> None:
+    """What a kill in the middle of a write leaves is a hidden file of any length: nobody reads it as the profile."""
+    path = tmp_path / "tiny.json"
+    old, new = make_profile(cells=(make_cell(128, 1),)), make_profile()
+    save_profile(new, path)
+    whole = path.read_bytes()
+    save_profile(old, path)
+    for length in {0, 1, *range(2, len(whole), len(whole) // 20), len(whole)}:
+        _temporary(path).write_bytes(whole[:length])
+        assert find_profiles(tmp_path) == (path,)
+        assert load_profile(path) == old
+    save_profile(new, path)
+    assert load_profile(path) == new
+    assert len(names_in(tmp_path)) > 20
+    remove_leftovers(path)
+    assert names_in(tmp_path) == ["tiny.json"]
+
+
+def test_a_profile_cut_at_any_byte_is_never_taken_for_a_whole_one(tmp_path: Path) -> None:
+    whole = codec.encode(make_profile()).rstrip()
+    assert codec.decode(whole, "whole") == make_profile()
+    for length in range(len(whole)):
+        with pytest.raises(UnreadableInputError, match="cut"):
+            codec.decode(whole[:length], "cut")

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, pixels, seed, whole
+from gpufit.cli.arguments import count, counts, pixels, seconds, seed, size, whole
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
@@ -33,7 +33,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--batch-size",
         type=counts("--concurrency"),
         metavar="N[,N]",
-        default=(1, 2, 4),
         help="sequences at once (default: 1,2,4)",
     )
     parser.add_argument(
@@ -94,6 +93,26 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
     parser.add_argument("--revision", help="branch, tag or commit of a hub id")
     parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
+    parser.add_argument(
+        "--memory-limit",
+        type=size("--memory-limit"),
+        metavar="SIZE",
+        help="run as on a device with so much memory, 6GiB or 6g: on a card it counts what torch's allocator reserves, "
+        "on a CPU the weights and all that the process allocates beside them (default: the device's own)",
+    )
+    parser.add_argument(
+        "--cell-timeout",
+        type=seconds("--cell-timeout"),
+        metavar="SECONDS",
+        default=900,
+        help="give a cell up that takes longer, and skip larger ones; loading has no bound (default: 900)",
+    )
+    parser.add_argument(
+        "--sweep",
+        choices=("adaptive", "full"),
+        help="adaptive: few cells, and more only while those held out are missed by over 0.5%%; full: every context at "
+        "every concurrency (default: adaptive without --context and --concurrency, full with either)",
+    )
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument(
         "--resume", action="store_true", help="go on with a profile: measured cells stay, failed ones are tried again"
@@ -109,10 +128,16 @@ def run(arguments: argparse.Namespace) -> int:
     bar = ProgressBar()
 
     def started(workload: Workload, done: int, total: int) -> None:
-        bar.say(grid_line(workload, arguments.device))
+        bar.say(grid_line(workload, arguments.device, arguments.cell_timeout))
         bar.start(done, total)
 
-    listener = Listener(started=started, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell)))
+    def next_round(purpose: str, total: int) -> None:
+        bar.say(f"adaptive: {purpose}")
+        bar.grow(total)
+
+    listener = Listener(
+        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+    )
     try:
         profile, output = measure(_request(arguments), listener)
     finally:
@@ -144,12 +169,15 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         kv_cache_dtype=arguments.kv_cache_dtype,
         quantization=arguments.quantization,
         compute_dtype=arguments.compute_dtype,
+        memory_limit_bytes=arguments.memory_limit,
+        cell_seconds=arguments.cell_timeout,
+        adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
         resume=arguments.resume,
         force=arguments.force,
     )
 
 
-def grid_line(workload: Workload, device: str) -> str:
+def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
     """What will be run, defaults included."""
     from gpufit.report.workload import workload_words
 
@@ -160,7 +188,14 @@ def grid_line(workload: Workload, device: str) -> str:
     precision = [f"dtype {workload.dtype_requested}"]
     precision += [f"quantization {workload.quantization}"] if workload.quantization else []
     precision += [f"compute dtype {workload.compute_dtype}"] if workload.compute_dtype else []
-    settings = [*precision, f"device {device}", f"seed {workload.seed}"]
+    limit = workload.memory_limit_bytes
+    settings = [
+        *precision,
+        f"device {device}",
+        *([] if limit is None else [f"memory limit {format_size(limit)}"]),
+        f"seed {workload.seed}",
+        f"at most {cell_seconds} s a cell",
+    ]
     return "; ".join(
         [
             f"contexts {contexts} x {concurrencies} at once",
@@ -220,6 +255,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     if growth is not None:
         lines.append(growth_sentence(growth))
     lines += temporaries_lines(profile)
+    lines += host_memory_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:
@@ -228,3 +264,22 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
             lines.append(f"{one.phase}: model error {one.worst_fitted_error:.2%} of allocated at worst, {held}")
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines
+
+
+def host_memory_lines(profile: Profile) -> list[str]:
+    """What the measuring process itself held at most when a phase ended: its own pages and those of files apart.
+
+    Pages of a mapped file can be dropped and read again, so they are not in the way of others; the process's own are.
+    Empty where the system does not tell.
+    """
+    from gpufit.profile.record import Measured
+
+    cells = [cell.outcome.phases for cell in profile.cells if isinstance(cell.outcome, Measured)]
+    readings = [one for peak in (profile.load, *(peak for phases in cells for peak in phases)) for one in peak.readings]
+    own, mapped = (
+        max((one.size_bytes for one in readings if one.quantity == quantity), default=None)
+        for quantity in ("rss_anon", "rss_file")
+    )
+    if own is None or mapped is None:
+        return []
+    return [f"host memory: {format_size(own)} anonymous, {format_size(mapped)} mapped files"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,27 +12,36 @@ import msgspec
 
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
-from gpufit.files import check_writable
-from gpufit.memory.fit import FEWEST_CONTEXTS, fit_memory_model, without_lesser_moments
+from gpufit.files import check_writable, remove_leftovers, sole_writer
+from gpufit.memory.fit import FEWEST_CONTEXTS_FOR_A_CURVE, fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Evidence, Profile, Workload
+from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
+from gpufit.sources.measure.adaptive import Round, next_round
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
 from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.supervisor import Sweep
-from gpufit.sources.measure.sweep import grid, settled
+from gpufit.sources.measure.sweep import ended, grid, remaining, settled
 from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles
+from gpufit.units import format_size
 
-DEFAULT_CONTEXTS = (128, 512, 1024)
+DEFAULT_CONTEXTS = (256, 512, 1024)
+"""Powers of two from 256 on: oneDNN's matrix products take scratch by other rules below."""
+
 DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
+DEFAULT_CELL_SECONDS = 900
+
+LONGEST_STEP_CONTEXT = 8192
+"""A context added for the sake of a step (a sliding window, a chunk) is no longer than this: on a processor it would
+take hours. Beyond, contexts have to be asked for."""
 
 _SETTINGS = (
     "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
-    "kv_cache_dtype", "quantization", "compute_dtype",
+    "kv_cache_dtype", "quantization", "compute_dtype", "memory_limit_bytes",
 )  # fmt: skip
 """What of a workload changes the bytes of a cell, beside its place in the grid."""
 
@@ -46,8 +55,9 @@ class ProfileRequest:
     output: Path | None = None
     """None: `profiles/<model>.json`."""
     contexts: tuple[int, ...] | None = None
-    """None: DEFAULT_CONTEXTS, as far as the model's positions go."""
-    concurrencies: tuple[int, ...] = DEFAULT_CONCURRENCIES
+    """None: DEFAULT_CONTEXTS, and both sides of a step that the config announces, as far as the positions go."""
+    concurrencies: tuple[int, ...] | None = None
+    """None: DEFAULT_CONCURRENCIES."""
     new_tokens: int = DEFAULT_NEW_TOKENS
     dtype: str = "auto"
     attention: str | None = None
@@ -65,6 +75,13 @@ class ProfileRequest:
     kv_cache_dtype: str = "auto"
     quantization: str | None = None
     compute_dtype: str | None = None
+    memory_limit_bytes: int | None = None
+    """A ceiling below the device's own memory."""
+    cell_seconds: int = DEFAULT_CELL_SECONDS
+    """A cell that takes longer is given up."""
+    adaptive: bool | None = None
+    """Run few cells, and more only where the memory model misses those held out. None: so where neither contexts nor
+    concurrencies are given; lists that are given are a grid to be run whole."""
     resume: bool = False
     force: bool = False
 
@@ -79,7 +96,9 @@ class Listener:
     """Who is told how it goes."""
 
     started: Callable[[Workload, int, int], None] = lambda workload, done, total: None
-    """What will be run, and its cells done and wanted, once the model is loaded."""
+    """What was asked for, and its cells done and wanted so far, once the model is loaded."""
+    round: Callable[[str, int], None] = lambda purpose, total: None
+    """What the next cells of an adaptive sweep are for, and how many are wanted with them."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
     cell: Callable[[Cell], None] = lambda cell: None
@@ -94,7 +113,13 @@ class Campaign:
     listener: Listener
     profile: Profile | None = None
     workload: Workload | None = None
+    steps: tuple[int, ...] = ()
+    """Contexts at which memory may begin to grow otherwise, as the config has them."""
     announced: bool = False
+    wanted: set[tuple[int, int, int]] = field(default_factory=set)
+    """Keys of the cells that this run has asked for, or found done."""
+    purpose: str = ""
+    """What the cells asked for last are for."""
     files: ModelFiles = field(init=False)
     output: Path = field(init=False)
 
@@ -108,21 +133,25 @@ class Campaign:
         self.files = find_model(self.request.model, self.request.revision)
         check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
-        self._open_output()
-        sweep = Sweep(
-            job=self._job(),
-            choose_cells=self._choose_cells,
-            on_loaded=self._loaded,
-            on_cell=self._cell_ended,
-            on_progress=self.listener.progress,
-            done=list(self.profile.cells) if self.profile else [],
-        )
-        sweep.run()
-        return self._finish(sweep.done)
+        check_writable(self.output)
+        with sole_writer(self.output):
+            remove_leftovers(self.output)
+            self._open_output()
+            sweep = Sweep(
+                job=self._job(),
+                cell_seconds=self.request.cell_seconds,
+                on_planned=self._planned,
+                next_cells=self._next_cells,
+                on_loaded=self._loaded,
+                on_cell=self._cell_ended,
+                on_progress=self.listener.progress,
+                done=list(self.profile.cells) if self.profile else [],
+            )
+            sweep.run()
+            return self._finish(sweep.done)
 
     def _open_output(self) -> None:
-        """Find out before the model is loaded whether the result has a place to go to."""
-        check_writable(self.output)
+        """Take up the profile that is there, or refuse to replace it."""
         if not self.output.exists():
             return
         if self.request.resume:
@@ -159,13 +188,23 @@ class Campaign:
             kv_cache_dtype=request.kv_cache_dtype,
             quantization=request.quantization,
             compute_dtype=request.compute_dtype,
+            memory_limit_bytes=request.memory_limit_bytes,
         )
 
-    def _choose_cells(self, planned: Planned) -> tuple[CellKey, ...]:
+    @property
+    def adaptive(self) -> bool:
+        """Whether few cells are run first."""
+        request = self.request
+        if request.adaptive is None:
+            return request.contexts is None and request.concurrencies is None
+        return request.adaptive
+
+    def _planned(self, planned: Planned) -> None:
         new_tokens = self.request.new_tokens if planned.generates else 0
+        self.steps = planned.context_steps
         self.workload = Workload(
             contexts_tokens=_contexts(self.request, planned, new_tokens),
-            concurrencies=self.request.concurrencies,
+            concurrencies=self.request.concurrencies or DEFAULT_CONCURRENCIES,
             new_tokens=new_tokens,
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
@@ -177,10 +216,44 @@ class Campaign:
             kv_cache_dtype=self.request.kv_cache_dtype,
             quantization=self.request.quantization,
             compute_dtype=self.request.compute_dtype,
+            memory_limit_bytes=self.request.memory_limit_bytes,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
-        return grid(self.workload)
+
+    def _next_cells(self, done: Sequence[Cell]) -> tuple[CellKey, ...]:
+        """The cells to run next, and what for; a round is told once, when it begins."""
+        assert self.workload is not None
+        now = self._next_round(self.workload, done)
+        asked = {(one.context_tokens, one.new_tokens, one.concurrency) for one in now.cells}
+        if not self.wanted:
+            grid_keys = {(one.context_tokens, one.new_tokens, one.concurrency) for one in grid(self.workload)}
+            self.wanted = {cell.key for cell in done} & grid_keys
+        if not asked <= self.wanted:
+            self.wanted |= asked
+            self.purpose = now.purpose
+            if self.announced:
+                self._tell_round()
+        return now.cells
+
+    def _next_round(self, workload: Workload, done: Sequence[Cell]) -> Round:
+        if not self.adaptive:
+            return Round(remaining(grid(workload), done), "")
+        return next_round(workload, self.steps, done, self._held_out_error(done))
+
+    def _held_out_error(self, cells: Sequence[Cell]) -> float | None:
+        """The worst held-out error of the model that the cells make; None where there is none to tell."""
+        model = None if self.profile is None else self._fit(self.profile, cells)
+        errors = [] if model is None else [one.worst_held_out_error for one in model.phases]
+        known = [error for error in errors if error is not None]
+        return max(known) if errors and len(known) == len(errors) else None
+
+    def _fit(self, profile: Profile, cells: Sequence[Cell]) -> MemoryModel | None:
+        return fit_memory_model(cells, profile.engine.attention, knees_of(profile))
+
+    def _tell_round(self) -> None:
+        if self.adaptive:
+            self.listener.round(self.purpose, len(self.wanted))
 
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
@@ -188,8 +261,9 @@ class Campaign:
         for name in _SETTINGS:
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
+                setting, *sizes = _setting(name, before, now)
                 raise UsageError(
-                    f"{self.output} was measured with {name.replace('_', ' ')} {before}, not {now}; "
+                    f"{self.output} was measured with {setting} {sizes[0]}, not {sizes[1]}; "
                     "repeat that setting, or choose another -o FILE"
                 )
 
@@ -221,8 +295,8 @@ class Campaign:
         if self.announced:
             return
         self.announced = True
-        wanted = {(one.context_tokens, one.new_tokens, one.concurrency) for one in grid(workload)}
-        self.listener.started(workload, sum(cell.key in wanted for cell in profile.cells), len(wanted))
+        self.listener.started(workload, sum(cell.key in self.wanted for cell in profile.cells), len(self.wanted))
+        self._tell_round()
 
     def _check_same_surroundings(self, earlier: Profile, loaded: Loaded) -> None:
         pairs = {
@@ -244,13 +318,14 @@ class Campaign:
         self.listener.cell(cell)
 
     def _finish(self, cells: list[Cell]) -> Profile:
-        if self.profile is None:
+        if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
-        model = fit_memory_model(cells, self.profile.engine.attention, knees_of(self.profile))
+        model = self._fit(self.profile, cells)
+        cells_kept = self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model)
         profile = msgspec.structs.replace(
             self.profile,
             memory_model=model,
-            cells=self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model),
+            cells=(*cells_kept, *self._not_needed(self.workload, cells)),
             complete=True,
         )
         save_profile(profile, self.output)
@@ -258,6 +333,15 @@ class Campaign:
         if not profile.measured_cells:
             raise MeasurementError(f"no cell could be measured; {self.output} says how each ended")
         return profile
+
+    def _not_needed(self, workload: Workload, cells: Sequence[Cell]) -> list[Cell]:
+        """The cells of the grid that an adaptive sweep has left out, each with the reason."""
+        left = remaining(grid(workload), cells)
+        if not left:
+            return []
+        self.purpose = self._next_round(workload, cells).purpose
+        self._tell_round()
+        return [ended(key, Skipped(why=self.purpose)) for key in left]
 
 
 def _check_installed() -> None:
@@ -286,18 +370,41 @@ def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tup
 def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
     """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
 
-    Where fewer than two of them fit, a quarter, a half and all of what the model takes: with one context alone growth
-    would stay unknown.
+    Where fewer than three of them fit, a quarter, a half and all of what the model takes: two could not tell a curve from
+    a line.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
-    wanted = tuple(planned.image_tokens + one for one in DEFAULT_CONTEXTS)
+    wanted = tuple(planned.image_tokens + one for one in _on_both_sides(planned.context_steps))
     if longest is None:
         return wanted
     fitting = tuple(one for one in wanted if one <= longest)
-    if len(fitting) >= FEWEST_CONTEXTS:
+    if len(fitting) >= FEWEST_CONTEXTS_FOR_A_CURVE:
         return fitting
     room = longest - planned.image_tokens
     return tuple(sorted({planned.image_tokens + max(room // parts, 1) for parts in (4, 2, 1)}))
+
+
+def _on_both_sides(steps: Sequence[int]) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS, with one below every step and two that reach it, as far as they go.
+
+    What begins at a step may grow with tokens or with their square: one context beyond could not tell which.
+    """
+    contexts = set(DEFAULT_CONTEXTS)
+    for step in steps:
+        if all(context >= step for context in DEFAULT_CONTEXTS):
+            contexts.add(max(step // 2, 1))
+        beyond = [context for context in DEFAULT_CONTEXTS if context >= step]
+        further = [step, 2 * step] if not beyond else [2 * max(beyond)] if len(beyond) == 1 else []
+        contexts.update(context for context in further if context <= LONGEST_STEP_CONTEXT)
+    return tuple(sorted(contexts))
+
+
+def _setting(name: str, *values: int | str | None) -> tuple[str, ...]:
+    """A setting's name and values in words."""
+    if not name.endswith("_bytes"):
+        return (name.replace("_", " "), *map(str, values))
+    sizes = ("none" if value is None else format_size(int(value)) for value in values)
+    return (name.removesuffix("_bytes").replace("_", " "), *sizes)
 
 
 def _joined(earlier: Workload, now: Workload) -> Workload:

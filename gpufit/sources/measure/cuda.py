@@ -15,6 +15,7 @@ import torch
 
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.profile.record import DeviceReading
+from gpufit.sources.measure.cpu import process_memory
 from gpufit.sources.measure.cuda_accounting import ALLOCATED, COUNTER, slack_bytes
 from gpufit.sources.measure.cuda_card import SETTINGS, CudaCard, allocator_settings
 from gpufit.sources.measure.cuda_history import (
@@ -63,11 +64,35 @@ def open_cuda(index: int) -> Device:
     return Device(
         torch_device=torch.device("cuda", index),
         describe=card.describe,
-        make_recorder=lambda: CudaRecorder(index, card.readings),
+        make_recorder=lambda: CudaRecorder(index, lambda: (*card.readings(), *process_memory())),
         synchronize=lambda: torch.cuda.synchronize(index),
+        make_ceiling=lambda limit_bytes: CudaCeiling(index, limit_bytes),
         context_bytes=card.context_bytes,
         notes=card.notes,
     )
+
+
+class CudaCeiling:
+    """A limit on what torch's allocator reserves on one card, its free blocks included.
+
+    The driver's context and what libraries take by themselves are outside of it, as they are outside of the allocator
+    (https://docs.pytorch.org/docs/stable/generated/torch.cuda.memory.set_per_process_memory_fraction.html).
+    """
+
+    def __init__(self, index: int, limit_bytes: int) -> None:
+        self._index = index
+        self._limit_bytes = limit_bytes
+
+    def around_load(self) -> None:
+        """Tell the allocator; it holds from here on."""
+        total = torch.cuda.get_device_properties(self._index).total_memory
+        torch.cuda.set_per_process_memory_fraction(self._limit_bytes / total, self._index)
+
+    def around_run(self, resident_bytes: int) -> None:
+        """Nothing to do: the allocator counts what the model takes itself."""
+
+    def around_recording(self, resident_bytes: int) -> None:
+        """Nothing to do: a recorder takes the host's memory."""
 
 
 class CudaRecorder:

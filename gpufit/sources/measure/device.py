@@ -7,6 +7,7 @@ import platform
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import torch
 
@@ -30,6 +31,22 @@ _SETTINGS = (
 _LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "gguf", "torchao", "bitsandbytes")
 
 
+class Ceiling(Protocol):
+    """A limit below the device's own memory; asking for more then ends as on a smaller device."""
+
+    def around_load(self) -> None:
+        """Hold from here on, loading included. Raises UsageError where this system cannot."""
+        ...
+
+    def around_run(self, resident_bytes: int) -> None:
+        """A cell is about to run, and the model takes `resident_bytes` of the limit: hold what is left."""
+        ...
+
+    def around_recording(self, resident_bytes: int) -> None:
+        """The same cell is about to run once more under a recorder: allow for the recorder's own memory."""
+        ...
+
+
 @dataclass(frozen=True)
 class Device:
     """What the worker needs of a device, whichever kind it is."""
@@ -39,6 +56,8 @@ class Device:
     """(what it is, what is less than clean about it); called before the model is loaded."""
     make_recorder: Callable[[], Recorder]
     synchronize: Callable[[], None]
+    make_ceiling: Callable[[int], Ceiling]
+    """A ceiling of so many bytes, not yet in force."""
     context_bytes: Callable[[], int | None]
     """Driver context and loaded kernels; asked for after a forward has run."""
     notes: Callable[[], tuple[str, ...]] = lambda: ()
@@ -65,6 +84,7 @@ def open_device(name: str) -> Device:
 
 
 def _cpu() -> Device:
+    from gpufit.sources.measure.ceiling import CpuCeiling
     from gpufit.sources.measure.cpu import CpuRecorder
 
     return Device(
@@ -72,6 +92,7 @@ def _cpu() -> Device:
         describe=_describe_cpu,
         make_recorder=CpuRecorder,
         synchronize=lambda: None,
+        make_ceiling=CpuCeiling,
         context_bytes=lambda: None,
     )
 

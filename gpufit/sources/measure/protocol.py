@@ -1,7 +1,9 @@
 """What passes between the supervisor and its worker, each a JSON line.
 
-The supervisor sends a Job; the worker reads the model's config and answers Planned; the supervisor sends the Grid
-(what a model can take decides it); the worker loads, answers Loaded, and then CellStarted and CellEnded by turns.
+The supervisor sends a Job; the worker reads the model's config and answers Planned; the supervisor sends a Grid
+(what a model can take decides it); the worker loads, answers Loaded, then CellStarted and CellEnded by turns, and Ready
+at the grid's end. The supervisor sends a further Grid, or closes the worker's standard input, which ends it at once,
+whatever it is doing.
 """
 
 from __future__ import annotations
@@ -62,6 +64,8 @@ class Job(Record, frozen=True, kw_only=True):
     """A name of quantization.METHODS, applied while loading; None leaves the weights as the files have them."""
     compute_dtype: str | None = None
     """The dtype of autocast around every run; None runs without autocast."""
+    memory_limit_bytes: Size | None = None
+    """A ceiling below the device's own memory."""
 
 
 class Grid(Record, frozen=True, kw_only=True):
@@ -89,6 +93,8 @@ class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="plann
     image_size: tuple[Count, Count] | None = None
     image_tokens: Size = 0
     """Tokens of each prompt that its images take."""
+    context_steps: tuple[Count, ...] = ()
+    """Contexts at which memory may begin to grow otherwise: a sliding window, a chunk."""
 
 
 class Loaded(Record, frozen=True, kw_only=True, tag_field="message", tag="loaded"):
@@ -121,8 +127,12 @@ class Refused(Record, frozen=True, kw_only=True, tag_field="message", tag="refus
     """2 usage, 3 unreadable input, 4 measurement failed."""
 
 
-class Finished(Record, frozen=True, kw_only=True, tag_field="message", tag="finished"):
-    """The worker has nothing more to say. Cells may be left: after an error they deserve a fresh process."""
+class Ready(Record, frozen=True, kw_only=True, tag_field="message", tag="ready"):
+    """Every cell of the grid has its outcome; the loaded model waits for more."""
 
 
-Message = Progress | Planned | Loaded | CellStarted | CellEnded | Refused | Finished
+class Spent(Record, frozen=True, kw_only=True, tag_field="message", tag="spent"):
+    """The worker ends after an error: the cells that are left deserve a fresh process."""
+
+
+Message = Progress | Planned | Loaded | CellStarted | CellEnded | Refused | Ready | Spent

@@ -5,21 +5,21 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import torch
 
-from gpufit.errors import MeasurementError
+from gpufit.errors import MeasurementError, UsageError
 from gpufit.memory.replay import Given, Label, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
 from gpufit.sources.measure import loading
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.cuda_history import CudaRecording
-from gpufit.sources.measure.device import Device, environment, open_device
+from gpufit.sources.measure.device import Ceiling, Device, environment, open_device
 from gpufit.sources.measure.drivers.autocast import Autocast
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.drivers.decoder import Decoder
@@ -30,7 +30,7 @@ from gpufit.sources.measure.drivers.vision_language import VisionLanguage
 from gpufit.sources.measure.kinds import Kind
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
-from gpufit.sources.measure.recording import Recording, recorded
+from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
 from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import ResidentModel, resident_model
@@ -71,6 +71,7 @@ class PlannedRun:
             images=self.load_plan.images.count,
             image_size=self.load_plan.images.size,
             image_tokens=self.load_plan.images.tokens,
+            context_steps=loading.context_steps(config),
         )
 
 
@@ -95,11 +96,13 @@ class Session:
         run_plan: RunPlan,
         loaded: Loaded,
         reached: list[Phase],
-        on_a_card: bool,
+        limit_bytes: int,
+        hold: Callable[[], None],
     ) -> None:
         self.loaded = loaded
-        self.on_a_card = on_a_card
-        """Whether the device is a card, whose context an error can spoil."""
+        self._hold = hold
+        self.limit_bytes = limit_bytes
+        """The memory that an out-of-memory ran into: the device's own, or the ceiling put below it."""
         self._reached = reached
         self._model = model
         self._resident = resident
@@ -110,14 +113,10 @@ class Session:
         """The phase that began last."""
         return self._reached[-1]
 
-    @property
-    def limit_bytes(self) -> int:
-        """The memory that an out-of-memory ran into."""
-        return self.loaded.environment.device.total_bytes
-
     def run(self, shape: Shape) -> Measured:
         """Measure one cell; the errors of the model come through."""
         gc.collect()
+        self._hold()
         return measure_cell(self._model, self._plan, shape, self._resident)
 
 
@@ -125,13 +124,28 @@ def open_session(planned: PlannedRun) -> Session:
     """Load the model under a recorder and observe its precisions. Raises a GpufitError when that is refused."""
     job, device = planned.job, planned.device
     info, flags = device.describe()
+    ceiling = _ceiling(planned, info.total_bytes)
+    if ceiling is not None:
+        ceiling.around_load()
     model, load_peak, resident = _load(planned)
+    _check_loaded_within(job, load_peak)
+    resident_bytes = sum(block.size_bytes for block in resident.given)
+
+    def hold() -> None:
+        if ceiling is not None:
+            ceiling.around_run(resident_bytes)
+
+    def make_recorder() -> Recorder:
+        if ceiling is not None:
+            ceiling.around_recording(resident_bytes)
+        return device.make_recorder()
+
     config = model.config
     reached: list[Phase] = [Phase.LOAD]
     driver = driver_for(config, planned.load_plan, job, device.torch_device)
     run_plan = RunPlan(
         driver=autocast(driver, job, device.torch_device),
-        make_recorder=device.make_recorder,
+        make_recorder=make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: reached.append(phase),
         sites=site_names(model),
@@ -150,7 +164,34 @@ def open_session(planned: PlannedRun) -> Session:
         environment=environment(info, flags),
         load=load_peak,
     )
-    return Session(model, resident, run_plan, loaded, reached, on_a_card=device.torch_device.type != "cpu")
+    limit = info.total_bytes if job.memory_limit_bytes is None else job.memory_limit_bytes
+    return Session(model, resident, run_plan, loaded, reached, limit, hold)
+
+
+def _ceiling(planned: PlannedRun, total_bytes: int) -> Ceiling | None:
+    """The ceiling asked for. Raises UsageError for one above what the device has."""
+    limit = planned.job.memory_limit_bytes
+    if limit is None:
+        return None
+    if limit > total_bytes:
+        raise UsageError(
+            f"--memory-limit {format_size(limit)}: {planned.device.torch_device} has {format_size(total_bytes)}; "
+            "a limit can only be lower"
+        )
+    return planned.device.make_ceiling(limit)
+
+
+def _check_loaded_within(job: Job, peak: PhasePeak) -> None:
+    """Raise MeasurementError when loading took more than the limit.
+
+    Weights that stay mapped from their file are never allocated, so no ceiling stops them: they are counted instead.
+    """
+    limit = job.memory_limit_bytes
+    if limit is not None and peak.allocated_bytes > limit:
+        raise MeasurementError(
+            f"{job.model_source} does not fit: loading it takes {format_size(peak.allocated_bytes)}, the limit is "
+            f"{format_size(limit)}; raise --memory-limit, or measure it in a smaller --dtype"
+        )
 
 
 def driver_for(config: Any, plan: loading.LoadPlan, job: Job, device: torch.device) -> Driver:
@@ -210,9 +251,12 @@ def _load_within_memory(planned: PlannedRun) -> Any:
             raise loading.refusal(planned.job, error) from error
         asked = asked_bytes(str(error))
         what = f" (it asked for {format_size(asked)} more)" if asked else ""
+        limit = planned.job.memory_limit_bytes
+        where = f"{device}" if limit is None else f"{device} within {format_size(limit)}"
+        remedy = "measure it on a larger device" if limit is None else "raise --memory-limit"
         raise MeasurementError(
-            f"{planned.job.model_source} does not fit on {device}: memory ran out while it was loaded{what}; "
-            "measure it on a larger device, or in a smaller --dtype"
+            f"{planned.job.model_source} does not fit on {where}: memory ran out while it was loaded{what}; "
+            f"{remedy}, or measure it in a smaller --dtype"
         ) from error
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Skipped, Workload
+from gpufit.profile.record import Cell, Failed, Measured, Outcome, OutOfMemory, Skipped, Workload
 from gpufit.sources.measure.protocol import CellKey
 
 MOST_FAILURES = 3
@@ -43,14 +43,28 @@ def settled(cells: Iterable[Cell]) -> tuple[Cell, ...]:
 def skipped_by_limit(key: CellKey, done: Iterable[Cell]) -> Cell | None:
     """The outcome of a cell that is at least as large as one that ran out of memory; None when none was."""
     for cell in done:
-        if (
-            isinstance(cell.outcome, OutOfMemory)
-            and key.context_tokens >= cell.context_tokens
-            and key.concurrency >= cell.concurrency
-        ):
+        if isinstance(cell.outcome, OutOfMemory) and _at_least_as_large(key, cell):
             why = f"context {cell.context_tokens} x {cell.concurrency} already ran out of memory"
             return ended(key, Skipped(why=why))
     return None
+
+
+def skipped_by_time(key: CellKey, given_up: Iterable[Cell], bound_seconds: int) -> Cell | None:
+    """The outcome of a cell that is at least as large as one given up after `bound_seconds`; None when none was."""
+    for cell in given_up:
+        if _at_least_as_large(key, cell):
+            why = f"context {cell.context_tokens} x {cell.concurrency} already took longer than {bound_seconds} s"
+            return ended(key, Skipped(why=why))
+    return None
+
+
+def _at_least_as_large(key: CellKey, cell: Cell) -> bool:
+    """Whether a cell asks for no less than another on any axis."""
+    return (
+        key.context_tokens >= cell.context_tokens
+        and key.concurrency >= cell.concurrency
+        and key.new_tokens >= cell.new_tokens
+    )
 
 
 def skipped_by_failures(key: CellKey, done: Sequence[Cell]) -> Cell | None:
@@ -61,7 +75,7 @@ def skipped_by_failures(key: CellKey, done: Sequence[Cell]) -> Cell | None:
     return None
 
 
-def ended(key: CellKey, outcome: Skipped | OutOfMemory) -> Cell:
+def ended(key: CellKey, outcome: Outcome) -> Cell:
     """The cell with its outcome."""
     return Cell(
         context_tokens=key.context_tokens,

@@ -1,8 +1,11 @@
-"""The process that runs the model: one job from standard input, messages to standard output, then it ends."""
+"""The process that runs the model: a job and grids from standard input, messages to standard output, then it ends."""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import queue
+import signal
 import sys
 import threading
 from typing import Any, BinaryIO
@@ -20,12 +23,13 @@ from gpufit.sources.measure.protocol import (
     CellEnded,
     CellKey,
     CellStarted,
-    Finished,
     Grid,
     Job,
     Message,
     Progress,
+    Ready,
     Refused,
+    Spent,
 )
 
 
@@ -56,52 +60,94 @@ class Channel:
         self._stream.flush()
 
 
+class Inbox:
+    """The lines that the supervisor sends, read by a thread of its own, so that its end is noticed while a model runs.
+
+    When the supervisor is gone or wants no more, however it went, the process leaves at once: nobody would read the
+    result. The thread reads the descriptor itself: one that held the buffer of `sys.stdin` would abort the interpreter
+    at its end.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def take(self) -> bytes:
+        """The next line; waits for it."""
+        return self._lines.get()
+
+    def _read(self) -> None:
+        rest = b""
+        while piece := os.read(self._descriptor, 65536):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                self._lines.put(line)
+        os._exit(0)
+
+
 def main() -> int:
     """Do the job on standard input."""
+    _end_with_the_supervisor()
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     channel = Channel(stream)
-    job = msgspec.json.decode(sys.stdin.buffer.readline(), type=Job)
+    inbox = Inbox(0)
+    job = msgspec.json.decode(inbox.take(), type=Job)
     try:
-        work(job, channel)
+        work(job, channel, inbox)
     except GpufitError as error:
         code = 2 if isinstance(error, UsageError) else 3 if isinstance(error, UnreadableInputError) else 4
         channel.send(Refused(reason=str(error), exit_code=code))
     return 0
 
 
-def work(job: Job, channel: Channel) -> None:
-    """Plan, load, then run cell after cell until the list or the memory ends."""
+def work(job: Job, channel: Channel, inbox: Inbox) -> None:
+    """Plan, load, then run grid after grid until the supervisor wants no more or a cell ends in an error."""
     channel.send(Progress(text="importing torch and transformers"))
     from gpufit.sources.measure import converted, session
 
     job = converted.prepare(job, lambda text: channel.send(Progress(text=text)))
     planned = session.plan(job)
     channel.send(planned.message)
-    answer = sys.stdin.buffer.readline()
-    if not answer:
-        return
-    threading.Thread(target=_end_with_the_supervisor, daemon=True).start()
+    cells = _grid(inbox)
     channel.send(Progress(text="loading the model"))
     opened = session.open_session(planned)
     channel.send(opened.loaded)
-    for key in msgspec.json.decode(answer, type=Grid).cells:
+    while _run_grid(opened, cells, channel):
+        channel.send(Ready())
+        cells = _grid(inbox)
+    channel.send(Spent())
+
+
+def _grid(inbox: Inbox) -> tuple[CellKey, ...]:
+    return msgspec.json.decode(inbox.take(), type=Grid).cells
+
+
+def _run_grid(opened: Any, cells: tuple[CellKey, ...], channel: Channel) -> bool:
+    """Run cell after cell; False once one did not end as measured.
+
+    What an error left behind is not what a fresh process has: a card's context may be spoilt, memory be short or in
+    pieces, a module of the model have kept half of a step. No later figure shall hang on it.
+    """
+    for key in cells:
         channel.send(CellStarted(key=key))
         outcome = _outcome(opened, key)
         channel.send(CellEnded(cell=_cell(key, outcome)))
-        if isinstance(outcome, OutOfMemory) or (isinstance(outcome, Failed) and opened.on_a_card):
-            break  # what is left of memory, or of a card's context after an error, is not what a fresh process has
-    channel.send(Finished())
+        if not isinstance(outcome, Measured):
+            return False
+    return True
 
 
 def _end_with_the_supervisor() -> None:
-    """Leave at once when the supervisor is gone, however it went: nobody would read the result.
+    """On Linux the kernel kills this process with its parent, stuck in a kernel's code as it may be.
 
-    Reads the descriptor itself: a thread that held the buffer of `sys.stdin` would abort the interpreter at its end.
+    https://man7.org/linux/man-pages/man2/PR_SET_PDEATHSIG.2const.html; elsewhere, and where the parent was gone before
+    this call, the end of standard input does it.
     """
-    while os.read(0, 4096):
-        pass
-    os._exit(0)
+    set_death_signal = 1
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(set_death_signal, ctypes.c_ulong(signal.SIGKILL))
 
 
 def _outcome(opened: Any, key: CellKey) -> Outcome:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 import transformers
+from architectures import ARCHITECTURES
 
 from gpufit.errors import MeasurementError, UnreadableInputError, UsageError
-from gpufit.sources.measure.loading import plan_load, position_limit, refusal, sliding_window
+from gpufit.sources.measure.loading import (
+    chunk_tokens,
+    context_steps,
+    plan_load,
+    position_limit,
+    refusal,
+    sliding_window,
+)
 from gpufit.sources.measure.protocol import Job
 
 pytestmark = pytest.mark.model
@@ -60,6 +68,34 @@ def test_position_limit(config: transformers.PreTrainedConfig, limit: int | None
 )
 def test_sliding_window(config: transformers.PreTrainedConfig, window: int | None) -> None:
     assert sliding_window(config) == window
+
+
+@pytest.mark.parametrize(
+    ("config", "steps"),
+    [
+        (transformers.LlamaConfig(), ()),
+        (transformers.MistralConfig(sliding_window=4096), (4096,)),
+        (transformers.Mamba2Config(chunk_size=256), (256,)),
+        (transformers.BambaConfig(mamba_chunk_size=128), (128,)),
+        (transformers.Llama4TextConfig(attention_chunk_size=8192), (8192,)),
+    ],
+)
+def test_contexts_at_which_memory_may_grow_otherwise(
+    config: transformers.PreTrainedConfig, steps: tuple[int, ...]
+) -> None:
+    assert context_steps(config) == steps
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [
+        ("llama", None),
+        ("mamba2", 32),  # as its config has it
+        ("qwen3_next", 64),  # the default of the function its gated delta net calls, in no config
+    ],
+)
+def test_chunks_that_a_model_pads(name: str, chunk: int | None) -> None:
+    assert chunk_tokens(ARCHITECTURES[name]().build()) == chunk
 
 
 def save_config(folder: object, config: transformers.PreTrainedConfig, architecture: str) -> str:

@@ -15,6 +15,7 @@ from gpufit.sources.measure.sweep import (
     settled,
     skipped_by_failures,
     skipped_by_limit,
+    skipped_by_time,
 )
 
 
@@ -29,12 +30,12 @@ def workload(contexts: tuple[int, ...], concurrencies: tuple[int, ...], new_toke
     )
 
 
-def key(context: int, concurrency: int) -> CellKey:
-    return CellKey(context_tokens=context, new_tokens=4, concurrency=concurrency)
+def key(context: int, concurrency: int, new_tokens: int = 4) -> CellKey:
+    return CellKey(context_tokens=context, new_tokens=new_tokens, concurrency=concurrency)
 
 
-def cell(context: int, concurrency: int, outcome: Outcome) -> Cell:
-    return Cell(context_tokens=context, new_tokens=4, concurrency=concurrency, outcome=outcome)
+def cell(context: int, concurrency: int, outcome: Outcome, new_tokens: int = 4) -> Cell:
+    return Cell(context_tokens=context, new_tokens=new_tokens, concurrency=concurrency, outcome=outcome)
 
 
 NO_MEMORY = OutOfMemory(phase=Phase.PREFILL, message="no")
@@ -86,6 +87,30 @@ def test_only_what_is_at_least_as_large_both_ways_as_an_out_of_memory_is_skipped
 ) -> None:
     skipped = skipped_by_limit(key(context, many), [cell(limit_context, limit_many, NO_MEMORY)])
     assert (skipped is not None) == (context >= limit_context and many >= limit_many)
+
+
+@given(counts, counts)
+def test_a_limit_answers_only_for_cells_that_generate_no_less(new_tokens: int, limit_new_tokens: int) -> None:
+    limit = cell(512, 2, NO_MEMORY, limit_new_tokens)
+    assert (skipped_by_limit(key(512, 2, new_tokens), [limit]) is not None) == (new_tokens >= limit_new_tokens)
+
+
+@given(counts, counts, counts, counts)
+def test_only_what_is_at_least_as_large_both_ways_as_a_cell_given_up_is_skipped(
+    context: int, many: int, slow_context: int, slow_many: int
+) -> None:
+    slow = cell(slow_context, slow_many, Failed(error="took longer than 60 s"))
+    skipped = skipped_by_time(key(context, many), [slow], 60)
+    assert (skipped is not None) == (context >= slow_context and many >= slow_many)
+    if skipped is not None:
+        why = f"context {slow_context} x {slow_many} already took longer than 60 s"
+        assert skipped == cell(context, many, Skipped(why=why))
+
+
+def test_time_answers_for_no_cell_that_generates_less_than_the_one_given_up() -> None:
+    slow = cell(512, 2, Failed(error="took longer"), new_tokens=64)
+    assert skipped_by_time(key(512, 2, 8), [slow], 60) is None
+    assert skipped_by_time(key(512, 2, 64), [slow], 60) is not None
 
 
 def test_a_skipped_cell_says_which_limit_answers_it() -> None:

@@ -1,0 +1,96 @@
+"""A sweep that asks for few cells, and for more only while its model misses those held out."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Run
+from model_files import LLAMA, save_llama
+
+from gpufit.profile.record import Measured, Skipped
+from gpufit.profile.store import load_profile
+
+pytestmark = pytest.mark.model
+
+GRID = ("--context", "16,32,64", "--concurrency", "1,2,4")
+NINE = {(context, many) for context in (16, 32, 64) for many in (1, 2, 4)}
+FIRST = {(16, 1), (16, 4), (32, 2), (64, 1), (64, 2), (64, 4)}
+
+
+def test_where_the_model_holds_the_rest_of_the_grid_is_left_out_and_a_full_sweep_adds_it(
+    gpufit: Run, tmp_path: Path
+) -> None:
+    # Embedding and head have 2 x 32768 x 512 x 2 bytes, 64 MiB, beside which the growth of so short prompts is small.
+    model = save_llama(tmp_path / "heavy", vocab_size=32768, hidden_size=512)
+    path = tmp_path / "profile.json"
+    done = gpufit("profile", model, "-o", path, *GRID, "--sweep", "adaptive")
+    assert done.code == 0, done.stderr
+    lines = done.stderr.splitlines()
+    assert lines[1] == "adaptive: 4 cells pin the growth, 2 test it"
+    (end,) = [line for line in lines if "no need of" in line]
+    assert re.fullmatch(r"adaptive: held out 0\.[0-4]\d%: no need of the grid's other 3 cells", end)
+    assert "[6/6]" in done.stderr
+    assert "6 of 9 cells measured" in done.stderr
+    profile = load_profile(path)
+    assert profile.complete
+    assert profile.workload.contexts_tokens == (16, 32, 64)
+    assert profile.workload.concurrencies == (1, 2, 4)
+    assert {(cell.context_tokens, cell.concurrency) for cell in profile.measured_cells} == FIRST
+    left_out = [cell for cell in profile.cells if isinstance(cell.outcome, Skipped)]
+    assert {(cell.context_tokens, cell.concurrency) for cell in left_out} == NINE - FIRST
+    assert {cell.outcome.why for cell in left_out} == {end.removeprefix("adaptive: ")}
+    assert profile.memory_model is not None
+    worst = max(one.worst_held_out_error or 0.0 for one in profile.memory_model.phases)
+    assert f"held out {worst:.2%}:" in end
+
+    done = gpufit("profile", model, "-o", path, *GRID, "--resume")
+    assert done.code == 0, done.stderr
+    assert "[7/9]" in done.stderr
+    assert "adaptive" not in done.stderr
+    full = load_profile(path)
+    assert {(cell.context_tokens, cell.concurrency) for cell in full.measured_cells} == NINE
+    assert full.cells[:6] == tuple(cell for cell in profile.cells if isinstance(cell.outcome, Measured))
+
+
+def test_where_the_model_misses_more_cells_follow_in_the_same_worker(tmp_path: Path) -> None:
+    from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+
+    # Of 200 KiB of weights little is left beside what grows, and scratch inside kernels grows in steps.
+    model = save_llama(tmp_path / "light")
+    rounds: list[tuple[str, int]] = []
+    loads: list[str] = []
+    request = ProfileRequest(
+        model=str(model),
+        output=tmp_path / "profile.json",
+        contexts=(16, 64, 256, 500),
+        concurrencies=(1, 2, 5),
+        new_tokens=4,
+        adaptive=True,
+    )
+    listener = Listener(round=lambda purpose, total: rounds.append((purpose, total)), progress=loads.append)
+    profile = Campaign(request, listener).run()
+    assert rounds[0] == ("4 cells pin the growth, 2 test it", 6)
+    assert re.fullmatch(r"held out \d+\.\d\d%, more than 0\.50%: 3 more cells", rounds[1][0])
+    assert rounds[1][1] == 9
+    assert len(profile.measured_cells) >= 9
+    assert len(profile.cells) == 12
+    assert loads.count("loading the model") == 1
+
+
+def test_without_lists_the_default_contexts_lie_on_both_sides_of_a_sliding_window(gpufit: Run, tmp_path: Path) -> None:
+    import torch
+    import transformers
+
+    # Of the default contexts the longest that fits 512 positions with 7 more tokens is 128, beyond this window.
+    config = transformers.MistralConfig(**(LLAMA | {"sliding_window": 100}))
+    transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(tmp_path / "mistral")
+    path = tmp_path / "profile.json"
+    done = gpufit("profile", tmp_path / "mistral", "-o", path)
+    assert done.code == 0, done.stderr
+    assert done.stderr.startswith("contexts 50, 128 x 1, 2, 4 at once;")
+    assert "adaptive: 4 cells pin the growth, 2 test it" in done.stderr
+    profile = load_profile(path)
+    assert profile.model.sliding_window == 100
+    assert len(profile.measured_cells) == 6
