@@ -50,6 +50,7 @@ tests:
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/allocator.py
 
 lowest: models
 	$(PYTHON) -m venv .venv-lowest

@@ -20,6 +20,13 @@ def user_catalog_dir() -> Path:
     return Path(platformdirs.user_config_dir("gpufit")) / "catalog"
 
 
+def converted_dir() -> Path:
+    """Where converted copies of GGUF files are kept (it need not exist); safe to delete at any time."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("gpufit")) / "converted"
+
+
 def profiles_dir() -> Path:
     """Where profiles are written and looked for: `profiles/` in the working directory."""
     return Path("profiles")

@@ -79,10 +79,10 @@ def remove_leftovers(path: Path) -> None:
 def sole_writer(path: Path) -> Iterator[None]:
     """Be the only process that holds `path` while the block runs; its folder must exist. Reading stays possible.
 
-    The lock is the kernel's and ends with the process, however it ends: no stale lock can be left, only a file of a few bytes,
-    which the next holder takes over. POSIX systems only; over NFS it reaches other hosts where the server supports it
-    (https://man7.org/linux/man-pages/man2/flock.2.html). Raises UsageError, naming the other process, when there is
-    one, and UnreadableInputError where the file system knows no locks.
+    The lock is the kernel's and ends with the process, however it ends: no stale lock can be left, only a file of a
+    few bytes, which the next holder takes over. POSIX systems only; over NFS it reaches other hosts where the server
+    supports it (https://man7.org/linux/man-pages/man2/flock.2.html). Raises UsageError, naming the other process, when
+    there is one, and UnreadableInputError where the file system knows no locks.
     """
     lock = _target(path).with_name(f"{_temporary_prefix(_target(path))}{_LOCK}")
     try:

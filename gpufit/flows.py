@@ -11,6 +11,7 @@ from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog, OfferBook
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
+from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
@@ -36,13 +37,14 @@ def fit(
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:
-    """Raise UsageError when the scenario is longer than the model's own positions: no memory would help."""
-    limit = profile.model.position_limit
-    if limit is not None and shape.cached_tokens > limit:
-        raise UsageError(
-            f"{profile.model.name} takes at most {limit} tokens (its own position limit, not memory); context "
-            f"{shape.context_tokens} with {shape.new_tokens} new tokens is {shape.cached_tokens}: ask for less"
-        )
+    """Raise UsageError for a scenario longer than the model's own positions (no memory would help), or shorter than
+    the images of each sequence."""
+    model, workload = profile.model, profile.workload
+    wrong = beyond_positions(model.name, model.position_limit, model.decodes_apart, shape) or (
+        too_short_for_images(model.name, shape.context_tokens, workload.images, workload.image_tokens)
+    )
+    if wrong is not None:
+        raise UsageError(wrong)
 
 
 def profiled_card(profile: Profile, catalog: Catalog) -> Card | None:

@@ -7,6 +7,7 @@ temporaries 1,000,000 and 2,000 a token (prefill) or 600 a cached token (decode)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -26,6 +27,7 @@ from gpufit.profile.record import (
     Measured,
     MemoryModel,
     ModelInfo,
+    MomentModel,
     PartModel,
     Parts,
     Phase,
@@ -102,6 +104,10 @@ def _part(name: str, **terms: float) -> PartModel:
     )
 
 
+def make_moment(parts: Sequence[PartModel], site: str = "layers.0-1.mlp") -> MomentModel:
+    return MomentModel(site=site, parts=tuple(parts))
+
+
 def make_memory_model(**changes: Any) -> MemoryModel:
     shared = (
         _part("weights_bytes", constant=WEIGHTS),
@@ -129,8 +135,8 @@ def make_memory_model(**changes: Any) -> MemoryModel:
     }
     model = MemoryModel(
         phases=(
-            PhaseModel(phase=Phase.PREFILL, parts=prefill, largest_growth_bytes=52_632_768, **fit),
-            PhaseModel(phase=Phase.DECODE, parts=decode, largest_growth_bytes=43_888_960, **fit),
+            PhaseModel(phase=Phase.PREFILL, moments=(make_moment(prefill),), largest_growth_bytes=52_632_768, **fit),
+            PhaseModel(phase=Phase.DECODE, moments=(make_moment(decode),), largest_growth_bytes=43_888_960, **fit),
         ),
         max_cached_tokens=515,
         max_concurrency=4,

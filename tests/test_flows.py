@@ -56,6 +56,31 @@ def test_a_scenario_beyond_it_is_refused_as_the_model_s_limit_and_not_memory(con
         flows.fit(make_profile(), "p", Shape(context, new, 1), CATALOG, BOOK)
 
 
+def with_model(**changes: object) -> Profile:
+    profile = make_profile()
+    return msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, **changes))
+
+
+@pytest.mark.parametrize(("context", "new"), [(32_768, 8), (1, 32_768), (32_768, 32_768)])
+def test_an_encoder_decoder_reads_and_writes_up_to_its_limit_each(context: int, new: int) -> None:
+    flows.check_position_limit(with_model(decodes_apart=True), Shape(context, new, 1))
+
+
+@pytest.mark.parametrize(("context", "new"), [(32_769, 1), (1, 32_769)])
+def test_beyond_it_at_either_end_is_refused(context: int, new: int) -> None:
+    with pytest.raises(UsageError, match=r"reads at most 32768 tokens and writes as many .*ask for less"):
+        flows.check_position_limit(with_model(decodes_apart=True), Shape(context, new, 1))
+
+
+def test_a_scenario_shorter_than_its_images_is_refused() -> None:
+    profile = make_profile()
+    seeing = msgspec.structs.replace(profile.workload, images=2, image_size=(448, 448), image_tokens=516)
+    profile = msgspec.structs.replace(profile, workload=seeing)
+    flows.check_position_limit(profile, Shape(517, 4, 1))
+    with pytest.raises(UsageError, match="2 images take 516 tokens of each prompt, so a context of 516 is too short"):
+        flows.fit(profile, "p", Shape(516, 4, 1), CATALOG, BOOK)
+
+
 def test_a_model_without_a_position_limit_takes_any_length() -> None:
     profile = make_profile()
     endless = msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, position_limit=None))

@@ -10,6 +10,7 @@ from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
 from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
+from gpufit.memory.positions import longest_context
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, OutOfMemory, Parts, Phase, Profile, weakest
@@ -225,8 +226,9 @@ class _Fitting:
         """(longest context, whether the position limit and not memory stops it)."""
         if self.predictor.profile.memory_model is None:
             return (self.shape.context_tokens if self._fits(self.shape) else 0), False
-        limit = self.predictor.profile.model.position_limit
-        room = CEILING if limit is None else limit - max(self.shape.new_tokens - 1, 0)
+        model = self.predictor.profile.model
+        limit = longest_context(model.position_limit, model.decodes_apart, self.shape.new_tokens)
+        room = CEILING if limit is None else limit
         longest = largest_that_fits(lambda n: self._fits(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
         return longest, limit is not None and longest == room
 

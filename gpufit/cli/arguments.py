@@ -58,6 +58,29 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def whole(what: str) -> Callable[[str], int]:
+    """A whole number, 0 included."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or len(text) > 6:
+            raise argparse.ArgumentTypeError(f"{what} must be a whole number from 0 to 999999, not {text!r}")
+        return int(text)
+
+    return read
+
+
+def pixels(what: str) -> Callable[[str], tuple[int, int]]:
+    """Width and height in pixels: `448x448`, or one number for a square."""
+
+    def read(text: str) -> tuple[int, int]:
+        sides = text.lower().split("x")
+        if len(sides) > 2 or not all(side.isdecimal() and len(side) <= 5 and int(side) for side in sides):
+            raise argparse.ArgumentTypeError(f"{what} must be WIDTHxHEIGHT in pixels, 448x448, not {text!r}")
+        return int(sides[0]), int(sides[-1])
+
+    return read
+
+
 def add_catalog(parser: argparse.ArgumentParser) -> None:
     """`--catalog DIR`."""
     parser.add_argument(

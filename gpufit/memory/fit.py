@@ -1,19 +1,27 @@
-"""From measured cells to a memory model: non-negative terms, tested on cells that were held out."""
+"""From measured cells to a memory model: non-negative terms, tested on cells that were held out.
+
+A phase's peak is the highest of several moments, each at its own place of the model and each a plain sum of terms;
+their maximum is not. So every moment is fitted by itself, and those that are the highest at some shape are kept.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
-from gpufit.memory.predict import growth_of, predict_parts
-from gpufit.memory.terms import CURVES, TERMS, Shape, terms_for
+from gpufit.memory.predict import growth_of, highest_moment
+from gpufit.memory.terms import TERMS, Extent, Knees, Shape, base_terms, further_terms, units_at
 from gpufit.profile.record import (
+    END_OF_PHASE,
     Cell,
     Coefficient,
     Measured,
     MemoryModel,
+    Moment,
+    MomentModel,
     PartModel,
     Parts,
     Phase,
@@ -27,12 +35,24 @@ FEWEST_CONCURRENCIES = 2
 FEWEST_CELLS = 4
 """With fewer, growth with context cannot be told from growth with concurrency, so no model is made."""
 
+FEWEST_CONTEXTS_FOR_A_CURVE = 3
+"""With two contexts any curve is also a straight line: both are then kept in mind."""
+
 FEWEST_CELLS_TO_HOLD_OUT = 6
 """From here on two cells can be spared to test the fit: the largest, and one from the middle."""
 
+CLOSE_ENOUGH = 1e-5
+"""A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes
+are exact, so where the terms are the right ones nothing but the rounding of floats is left (assumed)."""
 
-STRAIGHT_ENOUGH = 0.01
-"""Up to this held-out error no curvature is looked for: there is none to find (assumed)."""
+WORTH_A_TERM = 0.7
+"""A further term has to bring the worst miss below this share of what it was, or it explains nothing (assumed)."""
+
+FARTHEST = (2**22, 2**14)
+"""Tokens of a sequence and sequences at once up to which moments are compared (assumed)."""
+
+ELSEWHERE = "elsewhere"
+"""The site of the highest moment among sites that not every cell has."""
 
 
 @dataclass(frozen=True)
@@ -42,15 +62,28 @@ class Sample:
     shape: Shape
     peak: PhasePeak
 
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """The moments seen; the peak alone where nobody looked at its sites."""
+        return self.peak.moments or (Moment(site=self.peak.site, parts=self.peak.parts),)
 
-def fit_memory_model(cells: Sequence[Cell], attention: str, window: int | None) -> MemoryModel | None:
+
+@dataclass(frozen=True)
+class Point:
+    """One moment at one shape."""
+
+    shape: Shape
+    parts: Parts
+
+
+def fit_memory_model(cells: Sequence[Cell], attention: str, knees: Knees) -> MemoryModel | None:
     """Fit every phase of the measured cells; None when they are too few or too alike to tell terms apart."""
     shapes = [_shape(cell) for cell in cells if isinstance(cell.outcome, Measured)]
     phases = []
     for phase in (Phase.PREFILL, Phase.DECODE, Phase.FORWARD):
         samples = _samples(cells, phase)
         if _tell_terms_apart(samples):
-            phases.append(_fit_phase(phase, samples, attention, window))
+            phases.append(_fit_phase(phase, samples, attention, knees))
     if not phases:
         return None
     return MemoryModel(
@@ -61,13 +94,39 @@ def fit_memory_model(cells: Sequence[Cell], attention: str, window: int | None) 
     )
 
 
+def without_lesser_moments(cells: Iterable[Cell], model: MemoryModel) -> tuple[Cell, ...]:
+    """The cells with the moments that the model is made of, and each phase's own peak.
+
+    The others are the highest at no shape; dropped, they change no answer, and a profile stays a tenth of the size.
+    """
+    sites = {one.phase: {moment.site for moment in one.moments} for one in model.phases}
+    return tuple(_without_lesser_moments(cell, sites) for cell in cells)
+
+
+def _without_lesser_moments(cell: Cell, sites: Mapping[Phase, set[str]]) -> Cell:
+    if not isinstance(cell.outcome, Measured):
+        return cell
+    phases = tuple(
+        msgspec.structs.replace(
+            peak,
+            moments=tuple(one for one in peak.moments if one.site in {*sites.get(peak.phase, ()), peak.site}),
+        )
+        for peak in cell.outcome.phases
+    )
+    return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=phases))
+
+
 def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
     """Whether growth with context, growth with concurrency and what is constant can be told from each other."""
     return (
-        len({sample.shape.context_tokens for sample in samples}) >= FEWEST_CONTEXTS
+        _contexts(samples) >= FEWEST_CONTEXTS
         and len({sample.shape.concurrency for sample in samples}) >= FEWEST_CONCURRENCIES
         and len(samples) >= FEWEST_CELLS
     )
+
+
+def _contexts(samples: Sequence[Sample]) -> int:
+    return len({sample.shape.context_tokens for sample in samples})
 
 
 def _shape(cell: Cell) -> Shape:
@@ -98,43 +157,22 @@ def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
     return (fitted, held_out) if _tell_terms_apart(fitted) else (ordered, [])
 
 
-def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, window: int | None) -> PhaseModel:
-    """The phase's model: straight, unless attention is eager or the held-out cells plainly ask for a curve.
-
-    Fused attention falls back to keeping its scores for some shapes without saying so
-    (https://github.com/huggingface/transformers/issues/46960), and a mask grows with tokens squared; a straight line
-    through small cells may then promise too little, so every other fit is kept beside the one that is taken.
-    """
-    if phase is Phase.DECODE:
-        return _fit_terms(phase, samples, window, ())
-    fits = {curve: _fit_terms(phase, samples, window, curve) for curve in CURVES}
-    candidates = [one for curve, one in fits.items() if attention != "eager" or "per_token_squared" in curve]
-    straight, best = candidates[0], min(candidates, key=lambda one: one.worst_held_out_error or 0.0)
-    asked_for = (straight.worst_held_out_error or 0.0) > STRAIGHT_ENOUGH and (best.worst_held_out_error or 0.0) <= (
-        straight.worst_held_out_error or 0.0
-    ) / 2
-    taken = best if asked_for else straight
-    explained = (taken.worst_held_out_error or 0.0) <= STRAIGHT_ENOUGH
-    return msgspec.structs.replace(
-        taken,
-        alternatives=tuple(one.parts for one in fits.values() if one is not taken),
-        # Where no fit explains the cells, none of them is to be trusted further than the worst.
-        worst_miss_bytes=max(one.worst_miss_bytes for one in ([taken] if explained else fits.values())),
-    )
-
-
-def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, curve: tuple[TermName, ...]) -> PhaseModel:
+def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: Knees) -> PhaseModel:
     fitted, held_out = _hold_out(samples)
-    parts = tuple(
-        _fit_part(name, fitted, phase, terms_for(name, window, curve), window or 0)
-        for name in Parts.NAMES
-        if any(getattr(sample.peak.parts, name) for sample in samples)
-    )
-    misses = {id(sample): _miss(sample, parts, phase, window) for sample in samples}
+    curved = _contexts(fitted) >= FEWEST_CONTEXTS_FOR_A_CURVE
+    moments = _highest_ones(_fit_moments(phase, fitted, knees, curved), phase, samples, knees)
+    alternatives: tuple[tuple[PartModel, ...], ...] = ()
+    if phase is not Phase.DECODE and not curved:
+        # Two contexts cannot tell a curve from a line. Eager attention keeps its scores, so there the curve is taken.
+        bent = _highest_ones(_fit_moments(phase, fitted, knees, True), phase, samples, knees)
+        moments, others = (bent, moments) if attention == "eager" else (moments, bent)
+        alternatives = tuple(one.parts for one in others)
+    misses = {id(sample): _miss(sample, moments, phase, knees) for sample in samples}
     errors = {id(sample): misses[id(sample)] / sample.peak.allocated_bytes for sample in samples}
     return PhaseModel(
         phase=phase,
-        parts=parts,
+        moments=moments,
+        alternatives=alternatives,
         fitted_cells=len(fitted),
         held_out_cells=len(held_out),
         worst_fitted_error=max(errors[id(sample)] for sample in fitted),
@@ -144,34 +182,144 @@ def _fit_terms(phase: Phase, samples: Sequence[Sample], window: int | None, curv
     )
 
 
-def _fit_part(name: str, samples: Sequence[Sample], phase: Phase, terms: Sequence[TermName], window: int) -> PartModel:
-    """Non-negative least squares, each cell scaled by all that grows in it, so that small cells count like large ones.
+def _fit_moments(phase: Phase, samples: Sequence[Sample], knees: Knees, curved: bool) -> list[MomentModel]:
+    further = further_terms(phase, knees, curved)
+    return [
+        MomentModel(site=site, parts=tuple(_fit_parts(points, phase, knees, further)))
+        for site, points in _points_by_site(samples).items()
+    ]
 
-    The scale is the same for every part, so that what one part loses to another at a different moment of the peak
-    weighs as little as it does in their sum.
-    """
-    from scipy.optimize import nnls
 
-    targets = [float(getattr(sample.peak.parts, name)) for sample in samples]
-    rows, values = [], []
-    for sample, target in zip(samples, targets, strict=True):
-        weight = 1.0 / max(growth_of(sample.peak.parts), 1)
-        units = [TERMS[term](sample.shape.concurrency, sample.shape.tokens_in(phase), window) for term in terms]
-        rows.append([unit * weight for unit in units])
-        values.append(target * weight)
-    scales = [max(abs(row[column]) for row in rows) or 1.0 for column in range(len(terms))]
-    solution, _ = nnls([[cell / scale for cell, scale in zip(row, scales, strict=True)] for row in rows], values)
+def _points_by_site(samples: Sequence[Sample]) -> dict[str, list[Point]]:
+    """Every site's moment in every sample; sites that some sample lacks are taken together, the highest of them."""
+    seen = [{moment.site: moment.parts for moment in sample.moments} for sample in samples]
+    common = set.intersection(*(set(one) for one in seen))
+    points: dict[str, list[Point]] = {}
+    for sample, found in zip(samples, seen, strict=True):
+        others = [parts for site, parts in found.items() if site not in common]
+        for site, parts in found.items():
+            if site in common:
+                points.setdefault(site, []).append(Point(sample.shape, parts))
+        if others:
+            highest = max(others, key=lambda parts: parts.total_bytes)
+            points.setdefault(ELSEWHERE, []).append(Point(sample.shape, highest))
+    return points
+
+
+def _fit_parts(
+    points: Sequence[Point], phase: Phase, knees: Knees, further: Sequence[tuple[TermName, ...]]
+) -> Iterator[PartModel]:
+    for name in Parts.NAMES:
+        targets = [getattr(point.parts, name) for point in points]
+        if not any(targets):
+            continue
+        if len(set(targets)) == 1:
+            yield _part_model(name, {"constant": float(targets[0])})
+            continue
+        yield _part_model(name, _simplest_fit(_Problem(points, targets, phase, knees), further))
+
+
+def _part_model(name: str, sizes: Mapping[TermName, float]) -> PartModel:
     return PartModel(
         part=name,
-        coefficients=tuple(
-            Coefficient(term=term, bytes_per_unit=float(value) / scale)
-            for term, value, scale in zip(terms, solution, scales, strict=True)
-            if value > 0
-        ),
+        coefficients=tuple(Coefficient(term=term, bytes_per_unit=size) for term, size in sizes.items() if size > 0),
     )
 
 
-def _miss(sample: Sample, parts: Sequence[PartModel], phase: Phase, window: int | None) -> int:
+@dataclass(frozen=True)
+class _Problem:
+    """One part of one moment: what it was at every point, and how much each point counts.
+
+    A point counts by the inverse of all that grows in it, so that small cells count like large ones, and what one part
+    loses to another at a slightly different moment weighs as little as it does in their sum.
+    """
+
+    points: Sequence[Point]
+    targets: Sequence[int]
+    phase: Phase
+    knees: Knees
+
+    def units(self, term: TermName) -> list[float]:
+        """Units of a term at every point, weighted."""
+        extents = [Extent.of(point.shape, self.phase, self.knees) for point in self.points]
+        return [TERMS[term](extent) * self.weight(point) for extent, point in zip(extents, self.points, strict=True)]
+
+    @staticmethod
+    def weight(point: Point) -> float:
+        """How much a point counts."""
+        return 1.0 / max(growth_of(point.parts), 1)
+
+    def solve(self, terms: Sequence[TermName]) -> tuple[dict[TermName, float], float]:
+        """(bytes a unit of every term, worst weighted miss), by non-negative least squares."""
+        from scipy.optimize import nnls
+
+        columns = [self.units(term) for term in terms]
+        scales = [max(column) or 1.0 for column in columns]
+        values = [target * self.weight(point) for point, target in zip(self.points, self.targets, strict=True)]
+        rows = [
+            [column[row] / scale for column, scale in zip(columns, scales, strict=True)] for row in range(len(values))
+        ]
+        solution, _ = nnls(rows, values)
+        misses = [
+            abs(sum(a * b for a, b in zip(row, solution, strict=True)) - value)
+            for row, value in zip(rows, values, strict=True)
+        ]
+        sizes = {term: float(size) / scale for term, size, scale in zip(terms, solution, scales, strict=True)}
+        return sizes, max(misses)
+
+
+def _simplest_fit(problem: _Problem, further: Sequence[tuple[TermName, ...]]) -> dict[TermName, float]:
+    """The base terms, and of the further ones only those without which the part is not explained."""
+    lengths = [point.shape.tokens_in(problem.phase) for point in problem.points]
+    terms = base_terms(problem.phase, problem.knees, lengths)
+    sizes, miss = problem.solve(terms)
+    while miss > CLOSE_ENOUGH:
+        taken = _next_terms(problem, terms, further, miss)
+        if taken is None:
+            break
+        terms, sizes, miss = taken
+    return sizes
+
+
+def _next_terms(
+    problem: _Problem, terms: tuple[TermName, ...], further: Sequence[tuple[TermName, ...]], miss: float
+) -> tuple[tuple[TermName, ...], dict[TermName, float], float] | None:
+    """(terms, their sizes, the miss) with one more term, or two where one is not worth it; None where neither is."""
+    left = [group for group in further if group[0] not in terms]
+    for count in (1, 2):
+        trials = []
+        for groups in itertools.combinations(left, count):
+            more = (*terms, *itertools.chain.from_iterable(groups))
+            sizes, missed = problem.solve(more)
+            if missed <= CLOSE_ENOUGH:
+                return more, sizes, missed  # of fits that explain the part the first is taken, of others the best
+            trials.append((more, sizes, missed))
+        best = min(trials, key=lambda trial: trial[2], default=None)
+        if best is not None and best[2] <= WORTH_A_TERM * miss:
+            return best
+    return None
+
+
+def _highest_ones(
+    moments: Sequence[MomentModel], phase: Phase, samples: Sequence[Sample], knees: Knees
+) -> tuple[MomentModel, ...]:
+    """The moments that are the highest at some shape near or far, and the phase's end."""
+    new_tokens = max(sample.shape.new_tokens for sample in samples)
+    kept = {END_OF_PHASE, ELSEWHERE, *(sample.peak.site for sample in samples)}
+    for shape in [*(sample.shape for sample in samples), *_far_shapes(new_tokens)]:
+        kept.add(highest_moment(moments, units_at(shape, phase, knees))[0])
+    return tuple(one for one in moments if one.site in kept)
+
+
+def _far_shapes(new_tokens: int) -> Iterator[Shape]:
+    longest, most = FARTHEST
+    contexts = [2**power for power in range(longest.bit_length())]
+    concurrencies = [4**power for power in range((most.bit_length() + 1) // 2)]
+    for context, concurrency in itertools.product(contexts, concurrencies):
+        yield Shape(context, new_tokens, concurrency)
+
+
+def _miss(sample: Sample, moments: Sequence[MomentModel], phase: Phase, knees: Knees) -> int:
     """How far the prediction of one sample's `allocated` is off, in bytes."""
-    predicted = predict_parts(parts, phase, sample.shape, window)
+    _, predicted = highest_moment(moments, units_at(sample.shape, phase, knees))
     return abs(predicted.total_bytes - sample.peak.allocated_bytes)

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpufit.errors import UsageError
-from gpufit.memory.terms import TERMS, Shape
+from gpufit.memory.terms import Knees, Shape, Units, units_at
 from gpufit.profile.record import (
     Evidence,
     Measured,
     MemoryModel,
+    MomentModel,
     PartModel,
     Parts,
     Phase,
@@ -44,6 +45,8 @@ class PhasePrediction:
     upper_bytes: int
     """Upper bound of `allocated`."""
     evidence: Evidence
+    site: str = ""
+    """Where in the model the peak lies; empty where nobody looked."""
 
     @property
     def allocated_bytes(self) -> int:
@@ -98,19 +101,26 @@ def _check_decode_was_seen(profile: Profile, shape: Shape) -> None:
         )
 
 
-def predict_parts(models: Sequence[PartModel], phase: Phase, shape: Shape, window: int | None) -> Parts:
-    """The parts of a phase at a shape, each the sum of its terms, rounded to whole bytes."""
-    tokens = shape.tokens_in(phase)
-    sizes = {
-        model.part: round(
-            math.fsum(
-                one.bytes_per_unit * TERMS[one.term](shape.concurrency, tokens, window or 0)
-                for one in model.coefficients
-            )
-        )
-        for model in models
-    }
-    return Parts(**sizes)
+def predict_parts(models: Sequence[PartModel], units: Units) -> Parts:
+    """The parts of a moment, each the sum of its terms, rounded to whole bytes."""
+    return Parts(**{model.part: round(_size(model, units)) for model in models})
+
+
+def _size(model: PartModel, units: Units) -> float:
+    return math.fsum(one.bytes_per_unit * units[one.term] for one in model.coefficients)
+
+
+def highest_moment(moments: Sequence[MomentModel], units: Units) -> tuple[str, Parts]:
+    """(site, parts) of the moment that is the phase's peak; nothing at all where no moment is modelled."""
+    if not moments:
+        return "", Parts()
+    highest = max(moments, key=lambda moment: sum(round(_size(part, units)) for part in moment.parts))
+    return highest.site, predict_parts(highest.parts, units)
+
+
+def knees_of(profile: Profile) -> Knees:
+    """Where the growth of what was profiled changes its slope."""
+    return Knees.of(profile.model, profile.environment.device)
 
 
 def growth_of(parts: Parts) -> int:
@@ -126,21 +136,6 @@ def distance_outside(model: MemoryModel, shape: Shape) -> float:
         shape.total_tokens / model.max_total_tokens,
         shape.concurrency / model.max_concurrency,
     )
-
-
-def growing_cache_bytes(profile: Profile, model: MemoryModel, shape: Shape) -> int:
-    """The cache at the end of decoding with one storage twice: where it grows by copying, the old and the new one.
-
-    In small cells the peak of a step lies elsewhere (at the logits), so a fit of them may not know of the copy; the
-    cache itself is known from prefill, and the count of its storages from the run.
-    """
-    storages = sum(share.tensors for share in profile.precision.kv)
-    prefill = next((one for one in model.phases if one.phase is Phase.PREFILL), None)
-    if not storages or prefill is None:
-        return 0
-    cache = [part for part in prefill.parts if part.part == "kv_cache_bytes"]
-    size = predict_parts(cache, Phase.DECODE, shape, profile.model.sliding_window).kv_cache_bytes
-    return size + math.ceil(size / storages)
 
 
 def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:
@@ -179,15 +174,15 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
         lower_bytes=peak.allocated_bytes,
         upper_bytes=peak.allocated_bytes,
         evidence=peak.evidence,
+        site=peak.site,
     )
 
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
-    parts = predict_parts(one.parts, one.phase, shape, profile.model.sliding_window)
-    others = [predict_parts(parts, one.phase, shape, profile.model.sliding_window) for parts in one.alternatives]
+    units = units_at(shape, one.phase, knees_of(profile))
+    site, parts = highest_moment(one.moments, units)
+    others = [predict_parts(parts, units) for parts in one.alternatives]
     highest = max((other.total_bytes for other in others), default=0)
-    if one.phase is Phase.DECODE:
-        highest = max(highest, growing_cache_bytes(profile, model, shape) + parts.weights_bytes + parts.buffers_bytes)
     distance = distance_outside(model, shape)
     growth = growth_of(parts)
     margin = margin_bytes(one, growth, distance)
@@ -197,4 +192,5 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
         lower_bytes=parts.total_bytes - growth + least_growth_bytes(growth, margin, distance),
         upper_bytes=max(parts.total_bytes, highest) + margin,
         evidence=weakest([profile.evidence, Evidence.SCALED]) if distance > 1 else profile.evidence,
+        site=site,
     )

@@ -6,6 +6,7 @@ there all along, the events in order, and labels saying what lived at an address
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -83,24 +84,45 @@ class Window:
     end: int
 
 
+class Replay:
+    """A stream walked once: how much was live at every position, and what it was made of where one asks.
+
+    A free of an address that is neither given nor allocated in the stream is ignored: it ends a block from
+    before the recording, which is then in no category either. Raises ValueError for a label outside the stream.
+    """
+
+    def __init__(self, given: Iterable[Given], events: Sequence[Event], labels: Iterable[Label]) -> None:
+        known = sorted(labels, key=lambda label: label.position)
+        for label in known[:1] + known[-1:]:
+            if not 0 <= label.position <= len(events):
+                raise ValueError(f"{label} lies outside a stream of {len(events)} events")
+        self._blocks = _assign(given, events, known)
+        self._totals = _totals(self._blocks, len(events))
+
+    def highest(self, window: Window) -> int:
+        """The position in a window at which most is live. Raises ValueError for a window outside the stream.
+
+        Of equal moments the last: a block that a loader reserves and gives back is not what fills it afterwards.
+        """
+        if not 0 <= window.start <= window.end < len(self._totals):
+            raise ValueError(f"window {window} lies outside a stream of {len(self._totals) - 1} events")
+        return max(range(window.end, window.start - 1, -1), key=self._totals.__getitem__)
+
+    def live_bytes(self, position: int) -> int:
+        """Bytes live once so many events have happened."""
+        return self._totals[position]
+
+    def at(self, position: int) -> Peak:
+        """What is live once so many events have happened."""
+        return _compose(self._blocks.alive_at(position), position)
+
+
 def replay(
     given: Iterable[Given], events: Sequence[Event], labels: Iterable[Label], windows: Sequence[Window]
 ) -> tuple[Peak, ...]:
-    """The peak of every window, with its composition.
-
-    A free of an address that is neither given nor allocated in the stream is ignored: it ends a block from
-    before the recording, which is then in no category either. Raises ValueError for a window outside the stream.
-    """
-    for window in windows:
-        if not 0 <= window.start <= window.end <= len(events):
-            raise ValueError(f"window {window} lies outside a stream of {len(events)} events")
-    known = sorted(labels, key=lambda label: label.position)
-    for label in known[:1] + known[-1:]:
-        if not 0 <= label.position <= len(events):
-            raise ValueError(f"{label} lies outside a stream of {len(events)} events")
-    blocks = _assign(given, events, known)
-    positions = _peak_positions(blocks, events, windows)
-    return tuple(_compose(blocks.alive_at(position), position) for position in positions)
+    """The peak of every window, with its composition. Raises ValueError as Replay does."""
+    walked = Replay(given, events, labels)
+    return tuple(walked.at(walked.highest(window)) for window in windows)
 
 
 class _Lifetimes:
@@ -144,17 +166,12 @@ def _apply(label: Label, live: Mapping[int, tuple[int, _Block]]) -> None:
         block.labels.append((born if label.since_birth else label.position, label.category))
 
 
-def _peak_positions(lifetimes: _Lifetimes, events: Sequence[Event], windows: Sequence[Window]) -> list[int]:
-    change = [0] * (len(events) + 2)
+def _totals(lifetimes: _Lifetimes, events: int) -> list[int]:
+    change = [0] * (events + 2)
     for born, died, block in lifetimes.rows:
         change[born] += block.size_bytes
         change[died] -= block.size_bytes
-    totals, running = [], 0
-    for delta in change[: len(events) + 1]:
-        running += delta
-        totals.append(running)
-    # Of equal moments the last: a block that a loader reserves and gives back is not what fills it afterwards.
-    return [max(range(w.end, w.start - 1, -1), key=totals.__getitem__) for w in windows]
+    return list(itertools.accumulate(change[: events + 1]))
 
 
 def _compose(alive: Sequence[_Block], position: int) -> Peak:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from gpufit.profile.record import Phase, TermName
+from gpufit.profile.record import DeviceInfo, ModelInfo, Phase, TermName
 
 
 @dataclass(frozen=True)
@@ -34,28 +35,139 @@ class Shape:
         return self.cached_tokens * self.concurrency
 
 
-Term = Callable[[int, int, int], float]
-"""(concurrency, tokens of a sequence, sliding window or 0) -> units of the term."""
+@dataclass(frozen=True)
+class Knees:
+    """Where a model's growth changes its slope on a device; 0 where it has no such place."""
 
-TERMS: Mapping[TermName, Term] = {
-    "constant": lambda batch, tokens, window: 1.0,
-    "per_sequence": lambda batch, tokens, window: float(batch),
-    "per_token": lambda batch, tokens, window: float(batch * tokens),
-    "per_token_in_window": lambda batch, tokens, window: float(batch * min(tokens, window)),
-    "per_token_squared": lambda batch, tokens, window: float(batch * tokens * tokens),
-    "mask": lambda batch, tokens, window: float(tokens * tokens),
+    window: int = 0
+    """Tokens a sliding layer sees."""
+    chunk: int = 0
+    """Tokens a layer works on at once, the last piece padded."""
+    tiled_on_cpu: bool = False
+    """Whether attention may run in torch's CPU kernel, whose scratch is one tile a thread."""
+
+    @classmethod
+    def of(cls, model: ModelInfo, device: DeviceInfo) -> Knees:
+        """The knees of a model on a device."""
+        return cls(model.sliding_window or 0, model.chunk_tokens or 0, tiled_on_cpu=device.kind == "cpu")
+
+
+class Extent(NamedTuple):
+    """How large one phase of a shape is, as its terms see it."""
+
+    sequences: int
+    tokens: int
+    """Of a sequence: the prompt, or in decode all that its cache holds at the end."""
+    prompt: int
+    """Of a sequence, in any phase."""
+    queries: int
+    """Tokens of a sequence that one forward computes: the prompt, or in decode one."""
+    knees: Knees
+
+    @classmethod
+    def of(cls, shape: Shape, phase: Phase, knees: Knees) -> Extent:
+        """The extent of a phase at a shape."""
+        tokens = shape.tokens_in(phase)
+        queries = 1 if phase is Phase.DECODE else tokens
+        return cls(shape.concurrency, tokens, shape.context_tokens, queries, knees)
+
+    @property
+    def beyond(self) -> int:
+        """1 where a sequence fills the window, else 0.
+
+        Below, full and sliding attention see the same, and transformers makes no mask (`_ignore_causal_mask_sdpa` in
+        https://github.com/huggingface/transformers/blob/main/src/transformers/masking_utils.py).
+        """
+        return int(self.tokens >= self.knees.window)
+
+    @property
+    def padded(self) -> int:
+        """Tokens rounded up to whole chunks."""
+        chunk = self.knees.chunk
+        return -(-self.tokens // chunk) * chunk if chunk else self.tokens
+
+    @property
+    def tile_rows(self) -> int:
+        """Rows of a tile of torch's CPU attention kernel: by the number of queries 32, from 192 on 64, from 768 on 256.
+
+        Source: `flash_attention_kernel_impl` in
+        https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/cpu/FlashAttentionKernel.cpp
+        """
+        return min(self.queries, 256 if self.queries >= 768 else 64 if self.queries >= 192 else 32)
+
+    @property
+    def tile_columns(self) -> int:
+        """Columns of the same tile: at most 512 keys (same source)."""
+        return min(self.tokens, 512)
+
+
+TERMS: Mapping[TermName, Callable[[Extent], int]] = {
+    "constant": lambda one: 1,
+    "per_sequence": lambda one: one.sequences,
+    "per_position": lambda one: one.tokens,
+    "per_token": lambda one: one.sequences * one.tokens,
+    "per_past_token": lambda one: one.sequences * max(one.tokens - 1, 0),
+    "per_prompt_token": lambda one: one.sequences * one.prompt,
+    "per_token_in_window": lambda one: one.sequences * min(one.tokens, one.knees.window),
+    "per_token_in_chunks": lambda one: one.sequences * one.padded,
+    "per_token_squared": lambda one: one.sequences * one.tokens**2,
+    "mask": lambda one: one.tokens**2,
+    "per_token_beyond_window": lambda one: one.sequences * one.tokens * one.beyond,
+    "per_token_squared_beyond_window": lambda one: one.sequences * one.tokens**2 * one.beyond,
+    "mask_beyond_window": lambda one: one.tokens**2 * one.beyond,
+    "tile": lambda one: one.tile_rows * one.tile_columns,
+    "tile_row": lambda one: one.tile_rows,
 }
-"""Every term by its name in a profile. All of them grow, or stay, with more sequences and with longer ones."""
+"""Every term by its name in a profile, as units of an extent. All of them grow, or stay, with more sequences and with
+longer ones.
+
+`per_position` is what all sequences share, token by token (rotary tables); `mask` a square of the prompt that they
+share. What is `beyond_window` is there only when a prompt fills the window. In decode `per_past_token` is what a cache
+held before the step, and `per_prompt_token` what stays as prefill left it. `tile` and `tile_row` are scratch of a CPU
+kernel.
+"""
+
+Units = Mapping[TermName, int]
+"""Units of every term at one extent."""
 
 
-CURVES: tuple[tuple[TermName, ...], ...] = ((), ("mask",), ("per_token_squared",), ("per_token_squared", "mask"))
-"""What may grow with tokens squared while a prompt is read: nothing, a mask that all sequences share, the scores of
-every sequence, or both. A decode step has one row of them a sequence."""
+def units_at(shape: Shape, phase: Phase, knees: Knees) -> Units:
+    """Units of every term in one phase of a shape."""
+    extent = Extent.of(shape, phase, knees)
+    return {name: term(extent) for name, term in TERMS.items()}
 
 
-def terms_for(part: str, window: int | None, curve: tuple[TermName, ...] = ()) -> tuple[TermName, ...]:
-    """Names of the terms that a part can grow by, with one of CURVES; weights and buffers are constant."""
-    if part in ("weights_bytes", "buffers_bytes"):
-        return ("constant",)
-    in_window: tuple[TermName, ...] = ("per_token_in_window",) if window else ()
-    return ("constant", "per_sequence", "per_token", *in_window, *curve)
+BASE: tuple[TermName, ...] = ("constant", "per_sequence", "per_token")
+"""What any part may grow by."""
+
+
+def base_terms(phase: Phase, knees: Knees, lengths: Iterable[int]) -> tuple[TermName, ...]:
+    """What any part of a phase may grow by, first of all.
+
+    Prompts that all fill their chunks cannot tell padded tokens from tokens; they are then taken for padded, which
+    never promises too little.
+    """
+    chunked = knees.chunk and phase is not Phase.DECODE and all(length % knees.chunk == 0 for length in lengths)
+    return ("constant", "per_sequence", "per_token_in_chunks") if chunked else BASE
+
+
+def further_terms(phase: Phase, knees: Knees, curved: bool) -> tuple[tuple[TermName, ...], ...]:
+    """What a part of this phase may grow by beyond that, likeliest first, terms that only occur together as one.
+
+    `curved`: terms in tokens squared are among them (a decode step has one row of a mask or of scores a sequence).
+    """
+    terms: list[tuple[TermName, ...]] = [("per_position",)]
+    if knees.window:
+        terms += [("per_token_in_window",), ("per_token_beyond_window",)]
+    if phase is Phase.DECODE:
+        terms += [("per_past_token",), ("per_prompt_token",)]
+    else:
+        if knees.chunk:
+            terms.append(("per_token_in_chunks",))
+        if curved:
+            terms += [("mask",), ("per_token_squared",)]
+            if knees.window:
+                terms += [("mask_beyond_window",), ("per_token_squared_beyond_window",)]
+    if knees.tiled_on_cpu:
+        terms.append(("tile", "tile_row"))
+    return tuple(terms)

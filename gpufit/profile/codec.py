@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,6 +31,11 @@ def decode(text: bytes, where: str) -> Profile:
                 f"{where}: damaged profile: the parts of a {peak.phase} phase add up to {peak.parts.total_bytes}, "
                 f"not to its allocated {peak.allocated_bytes}; restore the file or measure again"
             )
+        if any(moment.parts.total_bytes > peak.allocated_bytes for moment in peak.moments):
+            raise UnreadableInputError(
+                f"{where}: damaged profile: a {peak.phase} phase has a moment above its peak of "
+                f"{peak.allocated_bytes}; restore the file or measure again"
+            )
     return profile
 
 
@@ -48,7 +53,24 @@ def _versioned(text: bytes, where: str) -> dict[str, Any]:
             f"{SCHEMA_VERSION}); upgrade gpufit"
         )
     found: dict[str, Any] = raw
+    for older in range(version, SCHEMA_VERSION):
+        _UPGRADES[older](found, where)
+    found["schema_version"] = SCHEMA_VERSION
     return found
+
+
+def _from_version_1(raw: dict[str, Any], where: str) -> None:
+    """Version 1 knew one moment a phase, without a site."""
+    model = raw.get("memory_model")
+    phases = model.get("phases") if isinstance(model, dict) else None
+    for phase in phases if isinstance(phases, list) else ():
+        if not isinstance(phase, dict) or "parts" not in phase:
+            raise UnreadableInputError(f"{where}: damaged profile: its memory model has a phase without parts")
+        phase["moments"] = [{"site": "", "parts": phase.pop("parts")}]
+
+
+_UPGRADES: dict[int, Callable[[dict[str, Any], str], None]] = {1: _from_version_1}
+"""From each older version to the next."""
 
 
 def _convert(raw: dict[str, Any], where: str) -> Profile:
@@ -60,8 +82,9 @@ def _convert(raw: dict[str, Any], where: str) -> Profile:
 
 def _modelled_parts(profile: Profile) -> Iterator[str]:
     for phase in profile.memory_model.phases if profile.memory_model is not None else ():
-        for model in phase.parts:
-            yield model.part
+        for parts in (*(moment.parts for moment in phase.moments), *phase.alternatives):
+            for model in parts:
+                yield model.part
 
 
 def _peaks(profile: Profile) -> Iterator[PhasePeak]:

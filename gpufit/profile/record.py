@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the profile file. A reader refuses a higher one and still reads every lower one."""
 
 
@@ -110,6 +110,19 @@ class DeviceReading(Record, frozen=True, kw_only=True):
     """The reading, in bytes."""
 
 
+class Moment(Record, frozen=True, kw_only=True):
+    """The highest moment of a phase at one place of the model."""
+
+    site: str
+    """The place: `model.layers.0-29.mlp, after up_proj` is the MLP's own work that follows its up_proj, in whichever
+    of thirty like layers it was highest; END_OF_PHASE is what is left when the phase has ended."""
+    parts: Parts
+
+
+END_OF_PHASE = "end of phase"
+"""The site of the moment at which a phase ends: what stays."""
+
+
 class PhasePeak(Record, frozen=True, kw_only=True):
     """The highest moment of one phase of one cell."""
 
@@ -118,6 +131,10 @@ class PhasePeak(Record, frozen=True, kw_only=True):
     allocated_bytes: Size
     """What the allocator had handed out at the peak, rounding included."""
     evidence: Evidence
+    site: str = ""
+    """Where in the model the peak lies; empty where nobody looked (load, runs of older versions)."""
+    moments: tuple[Moment, ...] = ()
+    """The highest moment at every site, the peak's own included; which of them is the peak depends on the shape."""
     cached_tokens: Size = 0
     """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
     readings: tuple[DeviceReading, ...] = ()
@@ -238,10 +255,14 @@ class ModelInfo(Record, frozen=True, kw_only=True):
     """Elements of all parameters, tied ones once."""
     generates: bool
     """False for an encoder: one `forward`, no cache."""
+    decodes_apart: bool = False
+    """True for an encoder-decoder: prompt and new tokens are two sequences, each with positions of its own."""
     position_limit: Count | None = None
     """The longest sequence its position scheme allows; absent where it has no limit."""
     sliding_window: Count | None = None
     """Tokens a sliding layer sees; absent where no layer slides."""
+    chunk_tokens: Count | None = None
+    """Tokens a layer works on at once, padding the last piece (Mamba 2, gated delta net); absent where none does."""
     revision: str | None = None
 
 
@@ -301,9 +322,36 @@ class Workload(Record, frozen=True, kw_only=True):
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
     memory_limit_bytes: Size | None = None
     """The ceiling put on the device's memory for this run; absent where there was none."""
+    images: Size = 0
+    """Images in each sequence; their tokens are part of its context."""
+    image_size: tuple[Count, Count] | None = None
+    """Width and height in pixels, as the model saw them."""
+    image_tokens: Size = 0
+    """Tokens of each context that its images take."""
+    cache_implementation: str = "dynamic"
+    """How the KV cache was kept, in transformers' words: `dynamic` (what the model builds itself), `static` (all
+    tokens of the cell from the start), `quantized`, `offloaded`."""
+    kv_cache_dtype: str = "auto"
+    """What a quantised cache was asked to hold: `auto` or `fp8`."""
 
 
-TermName = Literal["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]
+TermName = Literal[
+    "constant",
+    "per_sequence",
+    "per_position",
+    "per_token",
+    "per_past_token",
+    "per_prompt_token",
+    "per_token_in_window",
+    "per_token_in_chunks",
+    "per_token_squared",
+    "mask",
+    "per_token_beyond_window",
+    "per_token_squared_beyond_window",
+    "mask_beyond_window",
+    "tile",
+    "tile_row",
+]
 """What a part can grow by; `memory.terms` says how many units of each a shape has."""
 
 
@@ -323,14 +371,22 @@ class PartModel(Record, frozen=True, kw_only=True):
     coefficients: tuple[Coefficient, ...]
 
 
+class MomentModel(Record, frozen=True, kw_only=True):
+    """How the moment at one site grows."""
+
+    site: str
+    parts: tuple[PartModel, ...]
+
+
 class PhaseModel(Record, frozen=True, kw_only=True):
-    """How one phase grows, and how well that was tested."""
+    """How one phase grows, and how well that was tested. What it needs is what its highest moment needs."""
 
     phase: Phase
-    parts: tuple[PartModel, ...]
+    moments: tuple[MomentModel, ...]
+    """The moments that are the highest at some shape; END_OF_PHASE among them, whether it ever is or not."""
     alternatives: tuple[tuple[PartModel, ...], ...] = ()
-    """The same cells fitted with other terms in tokens squared, or without: cells do not rule them out, so far
-    outside the upper bound is never below any of them."""
+    """The same cells fitted with terms in tokens squared which they do not rule out: the upper bound is never below
+    any of them."""
     fitted_cells: int
     held_out_cells: int
     worst_fitted_error: float

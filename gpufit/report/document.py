@@ -12,10 +12,10 @@ from gpufit import __version__
 from gpufit.advice.verdict import CardVerdict, Verdict
 from gpufit.catalog.record import Offer, OfferBook
 from gpufit.memory.carry import rules
+from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
-    Coefficient,
     Engine,
     Evidence,
     ModelInfo,
@@ -27,6 +27,7 @@ from gpufit.profile.record import (
     Record,
     weakest,
 )
+from gpufit.report.workload import workload_words
 from gpufit.units import format_size
 
 SCHEMA_VERSION = 1
@@ -45,6 +46,8 @@ class Scenario(Record, frozen=True, kw_only=True):
 class PhaseFigures(Record, frozen=True, kw_only=True):
     """One phase at the scenario."""
 
+    site: str
+    """Where in the model the peak lies; empty where nobody looked."""
     parts: Parts
     allocated_bytes: int
     allocated_lower_bytes: int
@@ -123,8 +126,8 @@ class FitDocument(Record, frozen=True, kw_only=True):
     precision: Precision
     scenario: Scenario
     phases: dict[str, PhaseFigures]
-    kv_cache_growth: tuple[Coefficient, ...]
-    """How the cache grows after prefill, as measured; empty without a cache or a memory model."""
+    kv_cache_growth: CacheGrowth | None
+    """How the cache grows: state, slope and knee; absent without a cache or a memory model."""
     cards: tuple[CardRow, ...]
     offers: str
     """The offer book that lots and prices come from."""
@@ -163,7 +166,7 @@ def build_fit_document(
             cached_tokens=shape.cached_tokens,
         ),
         phases={str(one.phase): _phase_figures(one, verdicts) for one in predictions},
-        kv_cache_growth=_kv_cache_growth(profile),
+        kv_cache_growth=cache_growth(profile),
         cards=rows,
         offers=book.name,
         assumptions=rules(profile.environment.device),
@@ -174,6 +177,7 @@ def build_fit_document(
 def _phase_figures(prediction: PhasePrediction, verdicts: Sequence[CardVerdict]) -> PhaseFigures:
     needs = [need for verdict in verdicts for need in verdict.phases if need.phase is prediction.phase]
     return PhaseFigures(
+        site=prediction.site,
         parts=prediction.parts,
         allocated_bytes=prediction.allocated_bytes,
         allocated_lower_bytes=prediction.lower_bytes,
@@ -226,20 +230,13 @@ def _prices(offer: Offer, lots: int | None) -> tuple[Price, ...]:
     return tuple(found)
 
 
-def _kv_cache_growth(profile: Profile) -> tuple[Coefficient, ...]:
-    for one in profile.memory_model.phases if profile.memory_model else ():
-        for part in one.parts:
-            if one.phase is Phase.PREFILL and part.part == "kv_cache_bytes":
-                return part.coefficients
-    return ()
-
-
 def _cells(count: int) -> str:
     return "1 cell" if count == 1 else f"{count} cells"
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:
-    notes = list(profile.notes) + list(profile.environment.flags)
+    notes = [f"measured with {words}" for words in workload_words(profile.workload)]
+    notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
         notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]

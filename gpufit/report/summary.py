@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpufit.advice.verdict import Verdict
+from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.document import FitDocument
 from gpufit.units import format_size, format_tokens
@@ -33,13 +34,28 @@ def remark_lines(document: FitDocument) -> list[str]:
 
 
 def growth_line(document: FitDocument) -> str:
-    """How the KV cache grows, in bytes a unit of each term; empty where nothing is known of it."""
-    terms = [
-        f"{one.bytes_per_unit:,.0f} B {one.term.replace('_', ' ')}"
-        for one in document.kv_cache_growth
-        if one.bytes_per_unit >= 1
-    ]
-    return f"KV cache grows by {' + '.join(terms)}" if terms else ""
+    """How the KV cache grows: state, slope and knee; empty where nothing is known of it."""
+    return "" if document.kv_cache_growth is None else growth_sentence(document.kv_cache_growth)
+
+
+def growth_sentence(growth: CacheGrowth) -> str:
+    """`KV cache: 1.20 MiB a sequence + 23,040 B a token`, with what changes at a knee."""
+    terms = []
+    if growth.state_bytes_per_sequence:
+        terms.append(f"{format_size(growth.state_bytes_per_sequence)} a sequence")
+    if growth.bytes_per_token:
+        terms.append(f"{growth.bytes_per_token:,} B a token")
+    if growth.knee_tokens:
+        within = f"{growth.bytes_per_token_within_knee:,} B a token up to {growth.knee_tokens:,} tokens"
+        terms.append(f"{within} of a sequence")
+    still = "" if growth.grows or not terms else ", at any length"
+    return f"KV cache: {' + '.join(terms) or 'nothing that grows'}{still}"
+
+
+def peak_line(document: FitDocument) -> str:
+    """Where in the model each phase peaks at the scenario; empty where nobody looked."""
+    places = [f"{name} in {one.site}" for name, one in document.phases.items() if one.site]
+    return f"peak of {'; of '.join(places)}" if places else ""
 
 
 def precision_lines(precision: Precision) -> list[str]:

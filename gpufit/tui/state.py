@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from gpufit.advice.limits import CEILING
 from gpufit.advice.verdict import Verdict
+from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
 from gpufit.report.document import CardRow
@@ -94,8 +95,9 @@ class ViewState:
 
 def start_of(profile: Profile, shape: Shape) -> Start:
     """The start of a profile at its default shape."""
-    limit = profile.model.position_limit
-    longest = CEILING if limit is None else max(limit - max(shape.new_tokens - 1, 0), 1)
+    model = profile.model
+    limit = longest_context(model.position_limit, model.decodes_apart, shape.new_tokens)
+    longest = CEILING if limit is None else max(limit, 1)
     return Start(replace(shape, context_tokens=min(shape.context_tokens, longest)), longest)
 
 

@@ -41,13 +41,14 @@ def environment(home: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def gpufit(tmp_path_factory: pytest.TempPathFactory) -> Run:
+def gpufit(tmp_path_factory: pytest.TempPathFactory, model_cache: Path) -> Run:
     """Run `gpufit` with arguments, in a folder of its own unless `cwd` says otherwise."""
     home = tmp_path_factory.mktemp("gpufit-home")
 
     def run(*arguments: str | Path, cwd: Path | None = None) -> Done:
+        variables = environment(home) | {"XDG_CACHE_HOME": str(model_cache)}
         done = subprocess.run(
-            command(*arguments), cwd=cwd or home, env=environment(home), capture_output=True, text=True, timeout=600
+            command(*arguments), cwd=cwd or home, env=variables, capture_output=True, text=True, timeout=600
         )
         return Done(done.returncode, done.stdout, done.stderr)
 

@@ -84,6 +84,26 @@ def test_the_demo_models_bytes_add_up_and_are_those_of_its_shapes(smollm2: tuple
             assert peak.parts.kv_cache_bytes <= SMOLLM2_KV_BYTES_PER_TOKEN * last
 
 
+def test_a_further_run_loads_the_converted_copy_and_finds_the_same(
+    gpufit: Run, smollm2: tuple[Profile, str], model_cache: Path, tmp_path: Path
+) -> None:
+    first = smollm2[0]
+    (copy,) = (model_cache / "gpufit" / "converted").glob(f"{first.model.fingerprint[:32]}-bfloat16-*")
+    written = (copy / "model.safetensors").stat().st_mtime_ns
+    path = tmp_path / "again.json"
+    done = gpufit(
+        "profile", need(SMOLLM2), "-o", path, "--context", "64,256", "--concurrency", "1,2", "--new-tokens", "4"
+    )
+    assert done.code == 0, done.stderr
+    again = load_profile(path)
+    assert (copy / "model.safetensors").stat().st_mtime_ns == written
+    assert (again.model, again.precision, again.load.parts) == (first.model, first.precision, first.load.parts)
+    assert again.precision.quantization is not None
+    assert again.precision.quantization.method == "gguf"
+    assert again.environment.flags == first.environment.flags
+    assert [peak.parts for _, peak in peaks(again)] == [peak.parts for _, peak in peaks(first)]
+
+
 def test_progress_and_summary_go_to_standard_error(smollm2: tuple[Profile, str]) -> None:
     narration = smollm2[1]
     assert narration.splitlines()[0] == (

@@ -18,10 +18,21 @@ from builders import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.fit import ELSEWHERE, fit_memory_model, without_lesser_moments
 from gpufit.memory.predict import predict
-from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Failed, Measured, MemoryModel, Parts, Phase, PhasePeak, Skipped
+from gpufit.memory.terms import Knees, Shape
+from gpufit.profile.record import (
+    END_OF_PHASE,
+    Cell,
+    Failed,
+    Measured,
+    MemoryModel,
+    Moment,
+    Parts,
+    Phase,
+    PhasePeak,
+    Skipped,
+)
 
 GRID = [make_cell(context, concurrency) for context in (128, 512, 1024) for concurrency in (1, 2, 4)]
 
@@ -30,14 +41,15 @@ def coefficients(model: MemoryModel, phase: Phase, part: str) -> dict[str, float
     (one,) = [one for one in model.phases if one.phase is phase]
     return {
         coefficient.term: coefficient.bytes_per_unit
-        for found in one.parts
+        for moment in one.moments
+        for found in moment.parts
         if found.part == part
         for coefficient in found.coefficients
     }
 
 
-def fitted(cells: list[Cell], attention: str = "sdpa", window: int | None = None) -> MemoryModel:
-    model = fit_memory_model(cells, attention, window)
+def fitted(cells: list[Cell], attention: str = "sdpa", window: int = 0) -> MemoryModel:
+    model = fit_memory_model(cells, attention, Knees(window=window))
     assert model is not None
     return model
 
@@ -99,7 +111,8 @@ def test_the_domain_is_what_was_measured() -> None:
 
 def test_parts_that_no_cell_has_are_not_modelled() -> None:
     for phase in fitted(GRID).phases:
-        assert {one.part for one in phase.parts}.isdisjoint({"rounding_bytes", "unexplained_bytes"})
+        for moment in phase.moments:
+            assert {one.part for one in moment.parts}.isdisjoint({"rounding_bytes", "unexplained_bytes"})
 
 
 @pytest.mark.parametrize(
@@ -113,7 +126,7 @@ def test_parts_that_no_cell_has_are_not_modelled() -> None:
     ],
 )
 def test_cells_too_few_or_too_alike_to_tell_terms_apart_make_no_model(shapes: list[tuple[int, int]]) -> None:
-    assert fit_memory_model([make_cell(*shape) for shape in shapes], "sdpa", None) is None
+    assert fit_memory_model([make_cell(*shape) for shape in shapes], "sdpa", Knees()) is None
 
 
 def test_cells_that_did_not_run_to_their_end_do_not_count() -> None:
@@ -122,7 +135,7 @@ def test_cells_that_did_not_run_to_their_end_do_not_count() -> None:
         Cell(context_tokens=512, new_tokens=4, concurrency=2, outcome=Failed(error="no")),
         Cell(context_tokens=1024, new_tokens=4, concurrency=4, outcome=Skipped(why="no")),
     ]
-    assert fit_memory_model(ran + others, "sdpa", None) is None
+    assert fit_memory_model(ran + others, "sdpa", Knees()) is None
     assert fitted([*ran, make_cell(512, 2), *others]).max_concurrency == 2
 
 
@@ -143,7 +156,7 @@ def test_the_only_cell_that_tells_sequences_from_constants_is_never_held_out() -
 
 def test_cells_without_phases_make_no_model() -> None:
     cells = [cell_of(context, concurrency) for context in (128, 512) for concurrency in (1, 2)]
-    assert fit_memory_model(cells, "sdpa", None) is None
+    assert fit_memory_model(cells, "sdpa", Knees()) is None
 
 
 def test_an_encoder_gets_a_forward_phase_alone() -> None:
@@ -205,6 +218,140 @@ def test_eager_scores_show_as_tokens_squared() -> None:
     assert found["per_token"] == pytest.approx(500, rel=1e-6)
 
 
+def at_two_places(context: int, concurrency: int) -> Cell:
+    """Logits of 2,000,000 B a sequence, and an MLP of 4,000 B a token: the higher from 500 tokens on."""
+    found = {
+        "lm_head": make_parts(outputs_bytes=2_000_000 * concurrency),
+        "layers.0-1.mlp": make_parts(activations_bytes=4_000 * context * concurrency),
+        "norm": make_parts(activations_bytes=10 * context * concurrency),
+        END_OF_PHASE: make_parts(kv_cache_bytes=100 * context * concurrency),
+    }
+    site = max(found, key=lambda name: found[name].total_bytes)
+    peak = msgspec.structs.replace(
+        make_peak(Phase.PREFILL, found[site], context),
+        site=site,
+        moments=tuple(Moment(site=name, parts=parts) for name, parts in found.items()),
+    )
+    return cell_of(context, concurrency, peak, new_tokens=1)
+
+
+TWO_PLACES = [at_two_places(context, concurrency) for context in (256, 512, 1024) for concurrency in (1, 2, 4)]
+
+
+@pytest.mark.parametrize(("context", "concurrency"), [(64, 3), (499, 16), (501, 1), (100_000, 8)])
+def test_a_peak_that_moves_from_place_to_place_is_met_at_each_of_them(context: int, concurrency: int) -> None:
+    profile = make_profile(cells=tuple(TWO_PLACES), memory_model=fitted(TWO_PLACES))
+    predicted = predict(profile, Shape(context, 1, concurrency))[1]
+    expected = at_two_places(context, concurrency).outcome
+    assert isinstance(expected, Measured)
+    assert predicted.parts == expected.phases[0].parts
+    assert predicted.site == expected.phases[0].site
+
+
+def test_places_that_are_never_the_highest_are_dropped_and_change_no_answer() -> None:
+    model = fitted(TWO_PLACES)
+    assert [one.site for one in model.phases[0].moments] == ["lm_head", "layers.0-1.mlp", END_OF_PHASE]
+    kept = without_lesser_moments(TWO_PLACES, model)
+    for cell in kept:
+        assert isinstance(cell.outcome, Measured)
+        assert [one.site for one in cell.outcome.phases[0].moments] == ["lm_head", "layers.0-1.mlp", END_OF_PHASE]
+    assert fitted(list(kept)) == model
+
+
+def test_places_that_some_cells_lack_are_taken_together() -> None:
+    # Beyond 600 tokens the work is done in pieces, at a place that shorter prompts do not have.
+    cells = []
+    for cell in TWO_PLACES:
+        assert isinstance(cell.outcome, Measured)
+        (peak,) = cell.outcome.phases
+        other = "layers.0-1.pieces" if cell.context_tokens > 600 else "layers.0-1.whole"
+        moments = tuple(
+            msgspec.structs.replace(one, site=other if one.site == "layers.0-1.mlp" else one.site)
+            for one in peak.moments
+        )
+        site = other if peak.site == "layers.0-1.mlp" else peak.site
+        cells.append(cell_of(*cell.key[::2], msgspec.structs.replace(peak, site=site, moments=moments), new_tokens=1))
+    model = fitted(cells)
+    assert ELSEWHERE in {one.site for one in model.phases[0].moments}
+    assert model.phases[0].worst_miss_bytes <= 1
+
+
+def test_cells_whose_moments_nobody_looked_at_are_fitted_by_their_peaks() -> None:
+    bare = [
+        cell_of(*cell.key[::2], make_peak(Phase.PREFILL, prefill_parts(Shape(*cell.key)), cell.key[0]), new_tokens=4)
+        for cell in GRID
+    ]
+    (phase,) = fitted(bare).phases
+    assert [one.site for one in phase.moments] == [""]
+    assert phase.worst_miss_bytes <= 1
+
+
+def test_scratch_of_a_bounded_tile_is_not_taken_for_a_slope() -> None:
+    # torch's CPU attention with 2 threads and heads of 16 in bfloat16: a tile of rows x columns in float32 and in
+    # bfloat16, two more rows and one of the head in float32: 2 x (6 x tile + 4 x (2 + 16) x rows).
+    def scratch(context: int) -> int:
+        rows = 256 if context >= 768 else 64
+        return 2 * (6 * rows * min(context, 512) + 4 * 18 * rows)
+
+    cells = [
+        cell_of(
+            context,
+            concurrency,
+            make_peak(
+                Phase.PREFILL,
+                make_parts(temporaries_bytes=scratch(context) + 272 * context * concurrency + 8 * context),
+            ),
+        )
+        for context in (256, 512, 1024, 1536)
+        for concurrency in (1, 2, 4)
+    ]
+    model = fit_memory_model(cells, "sdpa", Knees(tiled_on_cpu=True))
+    assert model is not None
+    profile = make_profile(cells=tuple(cells), memory_model=model)
+    for context in (700, 2048, 100_000):
+        expected = scratch(context) + 272 * context * 3 + 8 * context
+        assert predict(profile, Shape(context, 0, 3))[1].parts.temporaries_bytes == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_mask_that_is_made_only_when_the_window_is_full_is_found_as_such() -> None:
+    def temporaries(context: int, concurrency: int) -> int:
+        return concurrency * (500 * context + (3 * context**2 if context >= 512 else 0))
+
+    cells = [
+        cell_of(
+            context,
+            concurrency,
+            make_peak(Phase.PREFILL, make_parts(temporaries_bytes=temporaries(context, concurrency))),
+        )
+        for context in (256, 512, 1024, 1536)
+        for concurrency in (1, 2, 4)
+    ]
+    found = coefficients(fitted(cells, window=512), Phase.PREFILL, "temporaries_bytes")
+    assert found["per_token_squared_beyond_window"] == pytest.approx(3, rel=1e-6)
+    assert found["per_token"] == pytest.approx(500, rel=1e-6)
+
+
+def test_two_contexts_leave_a_curve_as_an_alternative_that_raises_the_upper_bound() -> None:
+    # 100 B a token and 1 B a square of it at 256 and 512 tokens: a straight line meets both.
+    cells = [
+        cell_of(
+            context,
+            concurrency,
+            make_peak(Phase.PREFILL, make_parts(temporaries_bytes=concurrency * (100 * context + context**2))),
+        )
+        for context in (256, 512)
+        for concurrency in (1, 2)
+    ]
+    profile = make_profile(
+        cells=tuple(cells),
+        memory_model=fitted(cells),
+        model=msgspec.structs.replace(make_profile().model, generates=False),
+    )
+    far = predict(profile, Shape(65_536, 0, 1))[1]
+    truth = make_parts(temporaries_bytes=100 * 65_536 + 65_536**2).total_bytes
+    assert far.allocated_bytes < truth <= far.upper_bytes
+
+
 sizes = st.integers(0, 10**12)
 
 
@@ -222,8 +369,9 @@ def test_whatever_was_measured_no_coefficient_is_negative_and_every_error_is_a_n
         for shape, (kv, scratch, rounding) in zip(shapes, drawn, strict=True)
     ]
     (phase,) = fitted(cells, attention, 256).phases
-    assert all(one.bytes_per_unit >= 0 for part in phase.parts for one in part.coefficients)
-    assert {part.part for part in phase.parts} <= set(Parts.NAMES)
+    parts = [part for moment in phase.moments for part in moment.parts]
+    assert all(one.bytes_per_unit >= 0 for part in parts for one in part.coefficients)
+    assert {part.part for part in parts} <= set(Parts.NAMES)
     assert 0 <= phase.worst_fitted_error < float("inf")
     assert phase.worst_miss_bytes >= 0
 

@@ -8,6 +8,7 @@ from builders import (
     decode_parts,
     make_cell,
     make_memory_model,
+    make_moment,
     make_parts,
     make_profile,
     prefill_parts,
@@ -17,8 +18,19 @@ from hypothesis import strategies as st
 
 from gpufit.errors import UsageError
 from gpufit.memory.predict import Predictor, distance_outside, least_growth_bytes, margin_bytes, predict
-from gpufit.memory.terms import Shape
-from gpufit.profile.record import Coefficient, Evidence, MemoryModel, PartModel, Parts, Phase, PhaseModel, Profile
+from gpufit.memory.terms import TERMS, Shape
+from gpufit.profile.record import (
+    Coefficient,
+    Evidence,
+    MemoryModel,
+    MomentModel,
+    PartModel,
+    Parts,
+    Phase,
+    PhaseModel,
+    Profile,
+    TermName,
+)
 
 
 def make_phase(**changes: object) -> PhaseModel:
@@ -113,26 +125,37 @@ def test_a_phase_in_which_nothing_grew_has_no_margin_for_nothing() -> None:
     assert margin_bytes(make_phase(worst_miss_bytes=0, largest_growth_bytes=0), 0, 1.0) == 0
 
 
-coefficients = st.dictionaries(
-    st.sampled_from(["constant", "per_sequence", "per_token", "per_token_in_window", "per_token_squared", "mask"]),
-    st.floats(0, 1e6),
-)
+coefficients = st.dictionaries(st.sampled_from(sorted(TERMS)), st.floats(0, 1e6))
+
+GROWING = Parts.NAMES[2:]
+"""Weights and buffers are those of the whole model at every moment; the rest differs from moment to moment."""
+
+
+@st.composite
+def moments(draw: st.DrawFn, resident: tuple[PartModel, ...]) -> MomentModel:
+    names = draw(st.lists(st.sampled_from(GROWING), unique=True, max_size=4))
+    growing = [PartModel(part=name, coefficients=drawn_coefficients(draw)) for name in names]
+    return make_moment([*resident, *growing], draw(st.sampled_from(["attention", "mlp", "lm_head"])))
+
+
+def drawn_coefficients(draw: st.DrawFn) -> tuple[Coefficient, ...]:
+    return tuple(Coefficient(term=term, bytes_per_unit=size) for term, size in draw(coefficients).items())
 
 
 @st.composite
 def models(draw: st.DrawFn) -> MemoryModel:
+    resident = tuple(
+        PartModel(part=name, coefficients=(Coefficient(term="constant", bytes_per_unit=float(size)),))
+        for name, size in (
+            ("weights_bytes", draw(st.integers(0, 10**12))),
+            ("buffers_bytes", draw(st.integers(0, 10**6))),
+        )
+    )
+
     def phase(name: Phase) -> PhaseModel:
         return PhaseModel(
             phase=name,
-            parts=tuple(
-                PartModel(
-                    part=part,
-                    coefficients=tuple(
-                        Coefficient(term=term, bytes_per_unit=size) for term, size in draw(coefficients).items()
-                    ),
-                )
-                for part in draw(st.lists(st.sampled_from(Parts.NAMES), unique=True, max_size=4))
-            ),
+            moments=tuple(draw(st.lists(moments(resident), min_size=1, max_size=3))),
             fitted_cells=4,
             held_out_cells=0,
             worst_fitted_error=0.0,
@@ -152,8 +175,9 @@ def models(draw: st.DrawFn) -> MemoryModel:
 @st.composite
 def profiles(draw: st.DrawFn) -> Profile:
     base = make_profile(memory_model=draw(models()))
-    window = draw(st.none() | st.integers(1, 10_000))
-    return msgspec.structs.replace(base, model=msgspec.structs.replace(base.model, sliding_window=window))
+    knees = st.none() | st.integers(1, 10_000)
+    model = msgspec.structs.replace(base.model, sliding_window=draw(knees), chunk_tokens=draw(knees))
+    return msgspec.structs.replace(base, model=model)
 
 
 lengths = st.integers(1, 2**21)
@@ -223,7 +247,9 @@ def test_a_generating_profile_that_never_decoded_does_not_answer_for_new_tokens(
 def test_a_part_is_rounded_to_the_nearest_byte_not_cut() -> None:
     part = PartModel(part="inputs_bytes", coefficients=(Coefficient(term="per_token", bytes_per_unit=0.6),))
     profile = make_profile(
-        memory_model=make_memory_model(phases=(make_phase(parts=(part,)), make_phase(phase=Phase.DECODE, parts=())))
+        memory_model=make_memory_model(
+            phases=(make_phase(moments=(make_moment((part,)),)), make_phase(phase=Phase.DECODE, moments=()))
+        )
     )
     assert predict(profile, Shape(1, 1, 1))[1].parts == Parts(inputs_bytes=1)
 
@@ -234,7 +260,8 @@ def test_a_model_without_growth_needs_its_weights_at_any_shape() -> None:
         for name, size in (("weights_bytes", WEIGHTS), ("buffers_bytes", BUFFERS))
     )
     phases = tuple(
-        make_phase(phase=phase, parts=parts, largest_growth_bytes=0) for phase in (Phase.PREFILL, Phase.DECODE)
+        make_phase(phase=phase, moments=(make_moment(parts),), largest_growth_bytes=0)
+        for phase in (Phase.PREFILL, Phase.DECODE)
     )
     for one in predict(make_profile(memory_model=make_memory_model(phases=phases)), Shape(2**24, 4, 2**24))[1:]:
         assert one.parts == make_parts()
@@ -257,15 +284,33 @@ def test_a_predictor_computes_each_shape_once_and_says_the_same() -> None:
         Predictor(make_profile(memory_model=None)).at(Shape(1, 1, 1))
 
 
-def test_decoding_is_never_promised_less_than_the_cache_with_one_storage_copied() -> None:
-    # A decode fit that knows nothing of the cache, as cells so small that their logits rule would give.
-    model = make_memory_model()
-    prefill, decode = model.phases
-    blind = tuple(part for part in decode.parts if part.part != "kv_cache_bytes")
-    profile = make_profile(
-        memory_model=msgspec.structs.replace(model, phases=(prefill, msgspec.structs.replace(decode, parts=blind)))
+def part(name: str, term: TermName, size: float) -> PartModel:
+    return PartModel(part=name, coefficients=(Coefficient(term=term, bytes_per_unit=size),))
+
+
+def test_the_moment_that_needs_most_at_a_shape_is_the_peak_there() -> None:
+    # Logits: 1,000,000 B a sequence. A cache that grows: 10,000 B a token. They are equal at 100 tokens.
+    logits = make_moment([part("outputs_bytes", "per_sequence", 1_000_000)], "lm_head")
+    growing = make_moment([part("kv_cache_bytes", "per_token", 10_000)], "layers.0-1.self_attn, cache update")
+    phase = make_phase(moments=(logits, growing), worst_miss_bytes=0, largest_growth_bytes=0)
+    profile = make_profile(memory_model=make_memory_model(phases=(phase, make_phase(phase=Phase.DECODE, moments=()))))
+    for context, site, parts in (
+        (50, "lm_head", Parts(outputs_bytes=3_000_000)),
+        (200, "layers.0-1.self_attn, cache update", Parts(kv_cache_bytes=6_000_000)),
+    ):
+        prefill = predict(profile, Shape(context, 1, 3))[1]
+        assert (prefill.site, prefill.parts) == (site, parts)
+
+
+def test_a_curve_that_two_contexts_do_not_rule_out_raises_the_upper_bound_alone() -> None:
+    line = make_moment([part("temporaries_bytes", "per_token", 1_000)])
+    phase = make_phase(
+        moments=(line,),
+        alternatives=((part("temporaries_bytes", "mask", 2),),),
+        worst_miss_bytes=0,
+        largest_growth_bytes=0,
     )
-    found = {one.phase: one for one in predict(profile, Shape(1000, 25, 2))}
-    # 1,024 cached tokens x 2 sequences x 20,000 B in 60 storages, one of them twice; weights and buffers.
-    cache = 20_000 * 2 * 1_024
-    assert found[Phase.DECODE].upper_bytes >= 256_004_000 + cache + -(-cache // 60)
+    profile = make_profile(memory_model=make_memory_model(phases=(phase, make_phase(phase=Phase.DECODE, moments=()))))
+    prefill = predict(profile, Shape(1_000, 1, 1))[1]
+    assert prefill.allocated_bytes == 1_000_000
+    assert prefill.upper_bytes == 2_000_000

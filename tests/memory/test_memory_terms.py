@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.memory.terms import CURVES, TERMS, Shape, terms_for
-from gpufit.profile.record import Parts, Phase, TermName
+from gpufit.memory.terms import BASE, TERMS, Extent, Knees, Shape, base_terms, further_terms
+from gpufit.profile.record import Phase, TermName
 
 counts = st.integers(1, 2**24)
 
@@ -29,53 +29,107 @@ def test_the_last_token_is_never_in_the_cache(
     assert shape.tokens_in(Phase.DECODE) == cached
 
 
+KNEES = Knees(window=256, chunk=64, tiled_on_cpu=True)
+
+
 @pytest.mark.parametrize(
     ("term", "units"),
     [
         ("constant", 1),
         ("per_sequence", 3),
+        ("per_position", 1000),
         ("per_token", 3 * 1000),
+        ("per_past_token", 3 * 999),
+        ("per_prompt_token", 3 * 1000),
         ("per_token_in_window", 3 * 256),
+        ("per_token_in_chunks", 3 * 1024),  # 16 chunks of 64
         ("per_token_squared", 3 * 1000 * 1000),
         ("mask", 1000 * 1000),
+        ("per_token_beyond_window", 3 * 1000),
+        ("per_token_squared_beyond_window", 3 * 1000 * 1000),
+        ("mask_beyond_window", 1000 * 1000),
+        ("tile", 256 * 512),
+        ("tile_row", 256),
     ],
 )
-def test_three_sequences_of_a_thousand_tokens_with_a_window_of_256(term: TermName, units: int) -> None:
-    assert TERMS[term](3, 1000, 256) == units
+def test_prefill_of_three_sequences_of_a_thousand_tokens(term: TermName, units: int) -> None:
+    assert TERMS[term](Extent.of(Shape(1000, 8, 3), Phase.PREFILL, KNEES)) == units
 
 
-def test_a_sequence_shorter_than_the_window_is_all_inside_it() -> None:
-    assert TERMS["per_token_in_window"](2, 100, 256) == 200
+@pytest.mark.parametrize(
+    ("term", "units"),
+    [
+        ("per_token", 3 * 1007),  # 8 new tokens, the last of which is never fed back
+        ("per_past_token", 3 * 1006),
+        ("per_prompt_token", 3 * 1000),
+        ("per_token_in_window", 3 * 256),
+        ("tile", 512),
+        ("tile_row", 1),
+    ],
+)
+def test_decode_of_the_same(term: TermName, units: int) -> None:
+    assert TERMS[term](Extent.of(Shape(1000, 8, 3), Phase.DECODE, KNEES)) == units
 
 
+@pytest.mark.parametrize(
+    ("tokens", "rows", "columns"),
+    [(20, 20, 20), (191, 32, 191), (192, 64, 192), (767, 64, 512), (768, 256, 512), (10**6, 256, 512)],
+)
+def test_a_tile_of_the_cpu_kernel_steps_at_192_and_768_queries(tokens: int, rows: int, columns: int) -> None:
+    extent = Extent.of(Shape(tokens, 1, 1), Phase.PREFILL, KNEES)
+    assert (extent.tile_rows, extent.tile_columns) == (rows, columns)
+
+
+@pytest.mark.parametrize("term", [term for term in TERMS if "window" in term])
+def test_a_sequence_that_does_not_fill_the_window_is_all_inside(term: TermName) -> None:
+    inside, filling = (Extent.of(Shape(tokens, 1, 2), Phase.PREFILL, KNEES) for tokens in (255, 256))
+    assert TERMS[term](inside) == (510 if term == "per_token_in_window" else 0)
+    assert TERMS[term](filling) > TERMS[term](inside)
+
+
+@pytest.mark.parametrize("phase", [Phase.PREFILL, Phase.DECODE])
 @pytest.mark.parametrize("term", sorted(TERMS))
-@given(counts, counts, counts, counts, st.integers(0, 2**20))
+@given(counts, counts, counts, counts, counts, st.integers(0, 2**20), st.integers(0, 2**20))
 def test_no_term_shrinks_with_more_sequences_or_longer_ones(
-    term: TermName, batch: int, tokens: int, more_batch: int, more_tokens: int, window: int
+    phase: Phase, term: TermName, batch: int, tokens: int, new: int, more: int, other: int, window: int, chunk: int
 ) -> None:
-    units = TERMS[term]
-    assert units(batch + more_batch, tokens, window) >= units(batch, tokens, window) >= 0
-    assert units(batch, tokens + more_tokens, window) >= units(batch, tokens, window)
+    knees = Knees(window, chunk, tiled_on_cpu=True)
+
+    def units(shape: Shape) -> int:
+        return TERMS[term](Extent.of(shape, phase, knees))
+
+    base = units(Shape(tokens, new, batch))
+    assert base >= 0
+    assert units(Shape(tokens, new, batch + more)) >= base
+    assert units(Shape(tokens + more, new, batch)) >= base
+    assert units(Shape(tokens, new + other, batch)) >= base
 
 
 def test_every_term_that_a_profile_may_name_can_be_evaluated() -> None:
     assert set(typing.get_args(TermName)) == set(TERMS)
 
 
-@pytest.mark.parametrize("curve", CURVES)
-def test_weights_and_buffers_do_not_grow(curve: tuple[TermName, ...]) -> None:
-    for part in ("weights_bytes", "buffers_bytes"):
-        assert terms_for(part, 256, curve) == ("constant",)
+def named(phase: Phase, knees: Knees, curved: bool = True) -> set[TermName]:
+    return {term for group in further_terms(phase, knees, curved) for term in group}
 
 
-def test_a_curve_adds_its_own_terms_and_no_others() -> None:
-    straight = terms_for("temporaries_bytes", None)
-    assert straight == ("constant", "per_sequence", "per_token")
-    for curve in CURVES:
-        assert terms_for("temporaries_bytes", None, curve) == (*straight, *curve)
+def test_only_a_model_with_a_window_or_chunks_on_a_cpu_has_terms_for_them() -> None:
+    plain = named(Phase.PREFILL, Knees())
+    assert plain == {"per_position", "mask", "per_token_squared"}
+    assert named(Phase.PREFILL, Knees(chunk=64)) - plain == {"per_token_in_chunks"}
+    assert named(Phase.PREFILL, Knees(tiled_on_cpu=True)) - plain == {"tile", "tile_row"}
+    assert named(Phase.PREFILL, Knees(window=64)) - plain == {term for term in TERMS if "window" in term}
 
 
-@pytest.mark.parametrize("part", Parts.NAMES[2:])
-def test_only_a_model_with_a_window_has_a_term_for_it(part: str) -> None:
-    assert "per_token_in_window" not in terms_for(part, None)
-    assert "per_token_in_window" in terms_for(part, 4096)
+def test_a_decode_step_has_no_square() -> None:
+    assert named(Phase.DECODE, KNEES).isdisjoint({"mask", "per_token_squared", "per_token_in_chunks"})
+
+
+def test_two_contexts_leave_squares_out() -> None:
+    assert not any("mask" in term or "squared" in term for term in named(Phase.PREFILL, KNEES, curved=False))
+
+
+def test_prompts_that_fill_their_chunks_are_taken_for_padded() -> None:
+    assert "per_token_in_chunks" in base_terms(Phase.PREFILL, Knees(chunk=64), [128, 512])
+    assert base_terms(Phase.PREFILL, Knees(chunk=64), [128, 500]) == BASE
+    assert base_terms(Phase.DECODE, Knees(chunk=64), [128, 512]) == BASE

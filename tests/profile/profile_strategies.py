@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 from hypothesis import strategies as st
@@ -21,6 +22,8 @@ from gpufit.profile.record import (
     Measured,
     MemoryModel,
     ModelInfo,
+    Moment,
+    MomentModel,
     OutOfMemory,
     PartModel,
     Parts,
@@ -31,6 +34,7 @@ from gpufit.profile.record import (
     Profile,
     Quantization,
     Skipped,
+    TermName,
     Workload,
 )
 
@@ -64,6 +68,8 @@ def peaks(draw: st.DrawFn) -> PhasePeak:
         parts=made,
         allocated_bytes=sum(getattr(made, name) for name in Parts.NAMES),
         evidence=draw(evidence),
+        site=draw(words),
+        moments=draw(some(st.builds(Moment, site=words, parts=st.just(made) | st.just(Parts())))),
         cached_tokens=draw(sizes),
         readings=draw(some(readings)),
     )
@@ -82,25 +88,21 @@ outcomes = st.one_of(
     st.builds(Skipped, why=words),
 )
 cells = st.builds(Cell, context_tokens=counts, new_tokens=sizes, concurrency=counts, outcome=outcomes)
+part_models = st.builds(
+    PartModel,
+    part=st.sampled_from(Parts.NAMES),
+    coefficients=some(
+        st.builds(Coefficient, term=st.sampled_from(typing.get_args(TermName)), bytes_per_unit=st.floats(0, 1e15))
+    ),
+)
 memory_models = st.builds(
     MemoryModel,
     phases=some(
         st.builds(
             PhaseModel,
             phase=phases,
-            parts=some(
-                st.builds(
-                    PartModel,
-                    part=st.sampled_from(Parts.NAMES),
-                    coefficients=some(
-                        st.builds(
-                            Coefficient,
-                            term=st.sampled_from(["constant", "per_sequence", "per_token", "per_token_in_window"]),
-                            bytes_per_unit=st.floats(0, 1e15),
-                        )
-                    ),
-                )
-            ),
+            moments=some(st.builds(MomentModel, site=words, parts=some(part_models))),
+            alternatives=some(some(part_models)),
             fitted_cells=sizes,
             held_out_cells=sizes,
             worst_fitted_error=ratios,
@@ -118,7 +120,12 @@ profiles = st.builds(
     schema_version=st.just(SCHEMA_VERSION),
     evidence=evidence,
     model=st.builds(
-        ModelInfo, parameters=sizes, position_limit=maybe(counts), sliding_window=maybe(counts), revision=maybe(words)
+        ModelInfo,
+        parameters=sizes,
+        position_limit=maybe(counts),
+        sliding_window=maybe(counts),
+        chunk_tokens=maybe(counts),
+        revision=maybe(words),
     ),
     engine=st.builds(Engine),
     precision=st.builds(

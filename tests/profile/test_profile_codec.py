@@ -13,7 +13,7 @@ from profile_strategies import profiles
 
 from gpufit.errors import UnreadableInputError
 from gpufit.profile.codec import decode, encode
-from gpufit.profile.record import Failed, Measured, OutOfMemory, Phase, Profile, Skipped
+from gpufit.profile.record import SCHEMA_VERSION, Failed, Measured, OutOfMemory, Phase, Profile, Skipped
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -47,7 +47,7 @@ def test_the_file_is_indented_json_in_utf_8_with_a_final_newline() -> None:
     text = encode(make_profile(notes=("größer ✓",)))
     assert text.endswith(b"}\n")
     assert "größer ✓" in text.decode("utf-8")
-    assert text.decode().splitlines()[1] == ' "schema_version": 1,'
+    assert text.decode().splitlines()[1] == f' "schema_version": {SCHEMA_VERSION},'
 
 
 def test_what_is_stored_are_plain_numbers_and_words() -> None:
@@ -84,7 +84,9 @@ def test_what_is_stored_are_plain_numbers_and_words() -> None:
         (b'{"schema_version": 0}', "no schema_version"),
         (b'{"schema_version": -1}', "no schema_version"),
         (b'{"schema_version": 1}', "missing required field"),
-        (b'{"schema_version": 2}', "upgrade gpufit"),
+        (b'{"schema_version": 2}', "missing required field"),
+        (b'{"schema_version": 3}', "upgrade gpufit"),
+        (b'{"schema_version": 1, "memory_model": {"phases": [{"phase": "prefill"}]}}', "a phase without parts"),
         (b'{"schema_version": 99999999999999999999}', "upgrade gpufit"),
     ],
 )
@@ -95,7 +97,7 @@ def test_what_is_not_a_profile_is_refused_in_one_line_that_says_why(text: bytes,
 def test_a_newer_schema_is_refused_with_both_versions_even_when_its_keys_are_unknown() -> None:
     message = refusal(b'{"schema_version": 7, "what": {"is": "this"}}')
     assert "profile schema 7" in message
-    assert "reads up to 1" in message
+    assert f"reads up to {SCHEMA_VERSION}" in message
 
 
 WHOLE = encode(make_profile())
@@ -156,15 +158,15 @@ def context_of_zero(raw: dict[str, Any]) -> None:
 
 
 def negative_coefficient(raw: dict[str, Any]) -> None:
-    raw["memory_model"]["phases"][0]["parts"][2]["coefficients"][0]["bytes_per_unit"] = -1.0
+    raw["memory_model"]["phases"][0]["moments"][0]["parts"][2]["coefficients"][0]["bytes_per_unit"] = -1.0
 
 
 def unknown_term(raw: dict[str, Any]) -> None:
-    raw["memory_model"]["phases"][0]["parts"][2]["coefficients"][0]["term"] = "per_moon"
+    raw["memory_model"]["phases"][0]["moments"][0]["parts"][2]["coefficients"][0]["term"] = "per_moon"
 
 
 def unknown_part(raw: dict[str, Any]) -> None:
-    raw["memory_model"]["phases"][0]["parts"][2]["part"] = "snacks_bytes"
+    raw["memory_model"]["phases"][0]["moments"][0]["parts"][2]["part"] = "snacks_bytes"
 
 
 def domain_of_nothing(raw: dict[str, Any]) -> None:
@@ -209,7 +211,7 @@ def test_parts_that_do_not_add_up_to_the_byte_are_refused(where: str) -> None:
 
 def test_a_profile_of_version_1_stays_readable_for_ever() -> None:
     profile = decode((FIXTURES / "version-1.json").read_bytes(), "version-1.json")
-    assert profile.schema_version == 1
+    assert profile.schema_version == SCHEMA_VERSION
     assert profile.model.name == "tiny-llama"
     assert profile.model.position_limit == 32_768
     assert profile.environment.device.context_bytes == 552_599_552  # 527 MiB
@@ -225,4 +227,17 @@ def test_a_profile_of_version_1_stays_readable_for_ever() -> None:
     assert (out_of_memory.phase, out_of_memory.asked_bytes) == (Phase.PREFILL, 2**31)
     assert profile.memory_model is not None
     assert profile.memory_model.max_total_tokens == 2060
+    # It knew one moment a phase, and no site.
+    for phase in profile.memory_model.phases:
+        (moment,) = phase.moments
+        assert moment.site == ""
+        assert {one.part: one.coefficients for one in moment.parts}["weights_bytes"][0].bytes_per_unit == 256_000_000
     assert profile.notes == ("größer als gedacht ✓",)
+
+
+def test_a_moment_above_the_peak_of_its_phase_is_refused() -> None:
+    def change(raw: dict[str, Any]) -> None:
+        peak = raw["cells"][0]["outcome"]["phases"][0]
+        peak["moments"] = [{"site": "lm_head", "parts": {"weights_bytes": peak["allocated_bytes"] + 1}}]
+
+    assert "a prefill phase has a moment above its peak" in refusal(damaged(change))

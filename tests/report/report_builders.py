@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
+from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import (
-    Coefficient,
     ComputeDtype,
     DtypeShare,
     Engine,
@@ -158,6 +158,7 @@ TOO_CLOSE = CardRow(
 def figures(parts: Parts, evidence: Evidence) -> PhaseFigures:
     size = sum(getattr(parts, name) for name in Parts.NAMES)
     return PhaseFigures(
+        site="=layers.0-31.mlp | after up_proj" if parts.kv_cache_bytes else "",
         parts=parts,
         allocated_bytes=size,
         allocated_lower_bytes=max(size - 1000, 0),
@@ -196,9 +197,13 @@ def hard_document() -> FitDocument:
             findings=("stored Q4_1 | resident bfloat16",),
         ),
         scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
-        kv_cache_growth=(
-            Coefficient(term="constant", bytes_per_unit=0.4),
-            Coefficient(term="per_token", bytes_per_unit=23_040.0),
+        kv_cache_growth=CacheGrowth(
+            phase=Phase.DECODE,
+            shared_bytes=8,
+            state_bytes_per_sequence=3 * 2**20,
+            bytes_per_token=23_040,
+            knee_tokens=4096,
+            bytes_per_token_within_knee=11_520,
         ),
         phases={
             "load": figures(Parts(weights_bytes=16 * GIB), Evidence.MEASURED),

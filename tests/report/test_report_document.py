@@ -134,6 +134,18 @@ def test_a_ceiling_put_on_the_run_is_named_beside_what_ran_into_it() -> None:
     assert note.startswith("1 cell ran out of memory on AMD EPYC under a limit of 6.00 GiB, the smallest")
 
 
+def test_images_and_another_cache_stand_in_the_notes() -> None:
+    profile = make_profile()
+    workload = msgspec.structs.replace(
+        profile.workload, images=2, image_size=(448, 336), image_tokens=388, cache_implementation="static"
+    )
+    profile = msgspec.structs.replace(profile, workload=workload)
+    assert document_of(profile=profile).notes == (
+        "measured with 2 images of 448 x 336 pixels a sequence (388 tokens of its context)",
+        "measured with static KV cache, dtype auto",
+    )
+
+
 def test_a_clean_run_inside_its_domain_has_no_notes() -> None:
     assert document_of().notes == ()
 

@@ -9,7 +9,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, seconds, seed, size
+from gpufit.cli.arguments import count, counts, pixels, seconds, seed, size, whole
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
@@ -46,6 +46,30 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         default="auto",
         help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
+    )
+    parser.add_argument(
+        "--kv-cache-dtype",
+        choices=("auto", "fp8"),
+        default="auto",
+        help="dtype of the KV cache: the model's own, or a quantised cache (default: auto)",
+    )
+    parser.add_argument(
+        "--cache-implementation",
+        choices=("dynamic", "static", "quantized", "offloaded"),
+        help="kind of KV cache, in transformers' words (default: dynamic, the one the model builds itself; quantized "
+        "with --kv-cache-dtype fp8)",
+    )
+    parser.add_argument(
+        "--images",
+        type=whole("--images"),
+        metavar="N",
+        help="images in each sequence, for a model that takes images (default: 1); 0 measures text alone",
+    )
+    parser.add_argument(
+        "--image-size",
+        type=pixels("--image-size"),
+        metavar="WxH",
+        help="their size in pixels, for a model that takes any size (default: 448x448)",
     )
     parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
@@ -131,6 +155,10 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         memory_limit_bytes=arguments.memory_limit,
         cell_seconds=arguments.cell_timeout,
         adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
+        images=arguments.images,
+        image_size=arguments.image_size,
+        cache_implementation=arguments.cache_implementation,
+        kv_cache_dtype=arguments.kv_cache_dtype,
         resume=arguments.resume,
         force=arguments.force,
     )
@@ -138,6 +166,8 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
 
 def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
     """What will be run, defaults included."""
+    from gpufit.report.workload import workload_words
+
     contexts, concurrencies = (
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
@@ -151,7 +181,12 @@ def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
         f"at most {cell_seconds} s a cell",
     ]
     return "; ".join(
-        [f"contexts {contexts} x {concurrencies} at once", *([generated] if generated else []), ", ".join(settings)]
+        [
+            f"contexts {contexts} x {concurrencies} at once",
+            *([generated] if generated else []),
+            *workload_words(workload),
+            ", ".join(settings),
+        ]
     )
 
 
@@ -174,6 +209,9 @@ def cell_line(cell: Cell) -> str:
 
 def summary_lines(profile: Profile, output: Path) -> list[str]:
     """What was measured, how well it is understood, and what to do next."""
+    from gpufit.memory.growth import cache_growth
+    from gpufit.report.summary import growth_sentence
+
     measured = len(profile.measured_cells)
     lines = [
         f"{profile.model.name} ({profile.model.architecture}) on {profile.environment.device.name}: "
@@ -182,6 +220,9 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
     lines += host_memory_lines(profile)
+    growth = cache_growth(profile)
+    if growth is not None:
+        lines.append(growth_sentence(growth))
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:

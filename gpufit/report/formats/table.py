@@ -9,7 +9,7 @@ from tabulate import tabulate
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS, printable
 from gpufit.report.document import FitDocument
-from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
+from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
 BINARY = False
@@ -19,7 +19,7 @@ WIDTH = 110
 
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
-    found = [*precision_lines(document.precision), growth_line(document)]
+    found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
     blocks = [headline(document), _cards(document), _phases(document), "\n".join(line for line in found if line)]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
     return printable("\n\n".join(blocks) + "\n").encode()

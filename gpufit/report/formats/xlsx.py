@@ -13,7 +13,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SCREEN_COLUMNS, Column, Value
 from gpufit.report.document import FitDocument
-from gpufit.report.summary import growth_line, headline, precision_lines, remark_lines
+from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import GIB
 
 BINARY = True
@@ -147,6 +147,7 @@ def _evidence(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> Non
         f"gpufit {document.gpufit_version}, document schema {document.schema_version}",
         *precision_lines(document.precision),
         growth_line(document),
+        peak_line(document),
         *(f"assumed: {line}" for line in document.assumptions),
         *(f"note: {line}" for line in (*document.notes, *remark_lines(document))),
     ]

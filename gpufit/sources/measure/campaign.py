@@ -13,7 +13,9 @@ import msgspec
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable, remove_leftovers, sole_writer
-from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.fit import FEWEST_CONTEXTS, fit_memory_model, without_lesser_moments
+from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
+from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
@@ -33,6 +35,12 @@ DEFAULT_CELL_SECONDS = 900
 LONGEST_STEP_CONTEXT = 8192
 """A context added for the sake of a step (a sliding window, a chunk) is no longer than this: on a processor it would
 take hours. Beyond, contexts have to be asked for."""
+
+_SETTINGS = (
+    "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
+    "kv_cache_dtype", "memory_limit_bytes",
+)  # fmt: skip
+"""What of a workload changes the bytes of a cell, beside its place in the grid."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +70,20 @@ class ProfileRequest:
     adaptive: bool | None = None
     """Run few cells, and more only where the memory model misses those held out. None: so where neither contexts nor
     concurrencies are given; lists that are given are a grid to be run whole."""
+    images: int | None = None
+    """Images in each sequence; None: one, where the model takes images."""
+    image_size: tuple[int, int] | None = None
+    """Width and height in pixels, where the model takes any size."""
+    cache_implementation: str | None = None
+    """None: what the model builds itself, or a quantised cache where a dtype is asked for."""
+    kv_cache_dtype: str = "auto"
     resume: bool = False
     force: bool = False
+
+    @property
+    def chosen_cache(self) -> str:
+        """The kind of cache that is meant: asking for a cache's dtype asks for a quantised one."""
+        return self.cache_implementation or ("dynamic" if self.kv_cache_dtype == "auto" else "quantized")
 
 
 @dataclass(frozen=True)
@@ -157,6 +177,10 @@ class Campaign:
             trust_remote_code=request.trust_remote_code,
             stored=self.files.stored,
             memory_limit_bytes=request.memory_limit_bytes,
+            images=request.images,
+            image_size=request.image_size,
+            cache_implementation=request.chosen_cache,
+            kv_cache_dtype=request.kv_cache_dtype,
         )
 
     @property
@@ -178,6 +202,11 @@ class Campaign:
             dtype_requested=self.request.dtype,
             logits_kept=self.request.logits_kept,
             memory_limit_bytes=self.request.memory_limit_bytes,
+            images=planned.images,
+            image_size=planned.image_size,
+            image_tokens=planned.image_tokens,
+            cache_implementation=self.request.chosen_cache,
+            kv_cache_dtype=self.request.kv_cache_dtype,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
@@ -210,7 +239,7 @@ class Campaign:
         return max(known) if errors and len(known) == len(errors) else None
 
     def _fit(self, profile: Profile, cells: Sequence[Cell]) -> MemoryModel | None:
-        return fit_memory_model(cells, profile.engine.attention, profile.model.sliding_window)
+        return fit_memory_model(cells, profile.engine.attention, knees_of(profile))
 
     def _tell_round(self) -> None:
         if self.adaptive:
@@ -219,7 +248,7 @@ class Campaign:
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
         assert self.workload is not None
-        for name in ("new_tokens", "seed", "dtype_requested", "logits_kept", "memory_limit_bytes"):
+        for name in _SETTINGS:
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
                 setting, *sizes = _setting(name, before, now)
@@ -281,10 +310,12 @@ class Campaign:
     def _finish(self, cells: list[Cell]) -> Profile:
         if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
+        model = self._fit(self.profile, cells)
+        kept = (*self.profile.cells, *self._not_needed(self.workload, cells))
         profile = msgspec.structs.replace(
             self.profile,
-            cells=(*self.profile.cells, *self._not_needed(self.workload, cells)),
-            memory_model=self._fit(self.profile, cells),
+            memory_model=model,
+            cells=kept if model is None else without_lesser_moments(kept, model),
             complete=True,
         )
         save_profile(profile, self.output)
@@ -314,24 +345,37 @@ def _check_installed() -> None:
 
 
 def _contexts(request: ProfileRequest, planned: Planned, steps: Sequence[int], new_tokens: int) -> tuple[int, ...]:
-    """The contexts asked for, or the default ones that the model can take. Raises UsageError beyond its limit."""
-    limit = planned.position_limit
-    added = max(new_tokens - 1, 0)
-    if request.contexts is None:
-        fitting = tuple(one for one in _default_contexts(steps) if limit is None or one + added <= limit)
-        return fitting or (max(limit or 1, 1 + added) - added,)
-    for context in request.contexts:
-        longest = Shape(context, new_tokens, 1).cached_tokens
-        if limit is not None and longest > limit:
-            raise UsageError(
-                f"{request.model} takes at most {limit} tokens (its own position limit, not memory); context {context} "
-                f"with {new_tokens} new tokens is {longest}: ask for less"
-            )
-    return request.contexts
+    """The contexts asked for, or the default ones that the model can take. Raises UsageError for others."""
+    contexts = request.contexts or _default_contexts(planned, steps, new_tokens)
+    for context in contexts:
+        shape = Shape(context, new_tokens, 1)
+        wrong = beyond_positions(request.model, planned.position_limit, planned.decodes_apart, shape) or (
+            too_short_for_images(request.model, context, planned.images, planned.image_tokens)
+        )
+        if wrong is not None:
+            raise UsageError(wrong)
+    return contexts
 
 
-def _default_contexts(steps: Sequence[int]) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS, with a context on each side of every step where they lie all on one."""
+def _default_contexts(planned: Planned, steps: Sequence[int], new_tokens: int) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS and those beside a step, beside the images of each sequence, as far as the model's positions go.
+
+    Where fewer than two of them fit, a quarter, a half and all of what the model takes: with one context alone growth
+    would stay unknown.
+    """
+    longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
+    wanted = tuple(planned.image_tokens + one for one in _beside_steps(steps))
+    if longest is None:
+        return wanted
+    fitting = tuple(one for one in wanted if one <= longest)
+    if len(fitting) >= FEWEST_CONTEXTS:
+        return fitting
+    room = longest - planned.image_tokens
+    return tuple(sorted({planned.image_tokens + max(room // parts, 1) for parts in (4, 2, 1)}))
+
+
+def _beside_steps(steps: Sequence[int]) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS, with a context on the other side of every step where they lie all on one."""
     contexts = set(DEFAULT_CONTEXTS)
     for step in steps:
         if all(context > step for context in DEFAULT_CONTEXTS):

@@ -114,6 +114,15 @@ def account(
     return parts, readings
 
 
+def moment_parts(moment: Peak, at_the_peak: Mapping[str, int]) -> dict[str, int]:
+    """Bytes by part of another moment of the phase whose parts at its peak are given.
+
+    The counter tells what the allocator added at the peak alone; the same is taken to be added at any other moment.
+    """
+    added = {name: at_the_peak[name] for name in ("rounding",) if name in at_the_peak}
+    return {str(category): size for category, size in moment.composition.items()} | added
+
+
 def _counted(readings: Iterable[DeviceReading]) -> int | None:
     return next((one.size_bytes for one in readings if one.source == COUNTER and one.quantity == ALLOCATED), None)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
+from gpufit.sources.measure.caches import CacheChoice
+from gpufit.sources.measure.images import NO_IMAGES, Images, plan_images
+from gpufit.sources.measure.kinds import Kind, choose
 from gpufit.sources.measure.protocol import Job
 
 GGUF_DTYPE = "bfloat16"
@@ -27,7 +32,20 @@ class LoadPlan:
     """The transformers class whose `from_pretrained` loads it."""
     arguments: dict[str, Any]
     config: Any
-    generates: bool
+    kind: Kind
+    images: Images
+    """What the prompt of each sequence holds beside text."""
+    cache: CacheChoice
+
+    @property
+    def generates(self) -> bool:
+        """Whether it writes tokens; else its one phase is `forward`."""
+        return self.kind is not Kind.ENCODER
+
+    @property
+    def decodes_apart(self) -> bool:
+        """Whether new tokens have positions of their own, beside those of the prompt."""
+        return self.kind is Kind.ENCODER_DECODER
 
 
 def plan_load(job: Job) -> LoadPlan:
@@ -41,11 +59,14 @@ def plan_load(job: Job) -> LoadPlan:
         config = transformers.AutoConfig.from_pretrained(job.model_path, **where)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise refusal(job, error) from error
-    loader, generates = _loader(transformers, config, job)
+    loader, kind = choose(config, job)
+    cache = CacheChoice(job.cache_implementation, job.kv_cache_dtype)
     arguments = where | {"dtype": _dtype(job), "config": config}
     if job.attention:
         arguments["attn_implementation"] = job.attention
-    return LoadPlan(loader=loader, arguments=arguments, config=config, generates=generates)
+    return LoadPlan(
+        loader=loader, arguments=arguments, config=config, kind=kind, images=_images(job, kind, config), cache=cache
+    )
 
 
 def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
@@ -82,8 +103,9 @@ def text_config(config: Any) -> Any:
 
 def position_limit(config: Any) -> int | None:
     """The longest sequence the model's positions allow; None where its config names no limit."""
-    limit = getattr(text_config(config), "max_position_embeddings", None)
-    return int(limit) if isinstance(limit, int) and limit > 0 else None
+    inner = text_config(config)
+    limits = [getattr(inner, name, None) for name in ("max_position_embeddings", "max_target_positions")]
+    return next((limit for limit in limits if isinstance(limit, int) and limit > 0), None)
 
 
 def sliding_window(config: Any) -> int | None:
@@ -95,7 +117,7 @@ def sliding_window(config: Any) -> int | None:
     return int(window) if isinstance(window, int) and window > 0 and slides else None
 
 
-def chunk_tokens(config: Any) -> int | None:
+def chunk_in_config(config: Any) -> int | None:
     """Tokens that a recurrent or chunked layer takes at a time, where the config names them; else None.
 
     `chunk_size` is Mamba 2's (https://huggingface.co/docs/transformers/model_doc/mamba2), `mamba_chunk_size` that of
@@ -106,6 +128,23 @@ def chunk_tokens(config: Any) -> int | None:
         size = getattr(inner, name, None)
         if isinstance(size, int) and size > 0:
             return size
+    return None
+
+
+def chunk_tokens(model: torch.nn.Module) -> int | None:
+    """Tokens that a layer works on at once, padding the last piece; None where no layer does.
+
+    Mamba 2 mixers keep the number as `chunk_size`; gated delta nets have it as the default of the function that they
+    call (`torch_chunk_gated_delta_rule` beside them).
+    """
+    for module in model.modules():
+        kept = getattr(module, "chunk_size", None)
+        if type(kept) is int and kept > 0:
+            return kept
+        if "Delta" in type(module).__name__:
+            for name, rule in vars(sys.modules[type(module).__module__]).items():
+                if name.startswith("torch_chunk"):
+                    return int(inspect.signature(rule).parameters["chunk_size"].default)
     return None
 
 
@@ -137,32 +176,10 @@ def _dtype(job: Job) -> Any:
     return dtype
 
 
-def _loader(transformers: Any, config: Any, job: Job) -> tuple[Any, bool]:
-    """(class to load with, whether it generates). Raises UsageError for a kind that is not measured yet."""
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-
-    architectures = getattr(config, "architectures", None) or [""]
-    remote = getattr(config, "auto_map", None) or {}
-    if job.gguf_file or architectures[0] in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
-        return transformers.AutoModelForCausalLM, True
-    if job.trust_remote_code and remote:
-        return (
-            (transformers.AutoModelForCausalLM, True)
-            if "AutoModelForCausalLM" in remote
-            else (
-                transformers.AutoModel,
-                False,
-            )
-        )
-    if getattr(config, "is_encoder_decoder", False):
-        raise UsageError(
-            f"{job.model_source}: {architectures[0]} is an encoder-decoder, which gpufit does not measure yet; "
-            "decoders and encoders of tokens can be measured"
-        )
-    loader = getattr(transformers, architectures[0], None) or transformers.AutoModel
-    if getattr(loader, "main_input_name", "input_ids") != "input_ids":
-        raise UsageError(
-            f"{job.model_source}: {architectures[0]} takes {loader.main_input_name}, not tokens; "
-            "decoders and encoders of tokens can be measured"
-        )
-    return loader, False
+def _images(job: Job, kind: Kind, config: Any) -> Images:
+    """The images of each sequence. Raises UsageError when a model that takes none is asked to."""
+    if kind is Kind.VISION_LANGUAGE:
+        return plan_images(job.model_source, config, job.images, job.image_size)
+    if job.images or job.image_size is not None:
+        raise UsageError(f"{job.model_source} takes no images: leave --images and --image-size out")
+    return NO_IMAGES

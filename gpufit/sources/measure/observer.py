@@ -1,9 +1,12 @@
-"""Knowing what lives at an address while a run goes on: labels from module outputs, caches, inputs and outputs."""
+"""Knowing what lives at an address while a run goes on, and where in the model it is: labels and sites.
+
+Labels come from module outputs, caches, inputs and outputs; sites from modules being entered and left.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -11,6 +14,11 @@ from torch.nn.modules import module as torch_module
 
 from gpufit.memory.replay import Category, Label
 from gpufit.sources.measure.storages import storages_within
+
+OUTSIDE = "between forwards"
+"""The site of what the caller does: preparing a step's inputs, choosing the next token."""
+CACHE_UPDATE = "cache update"
+"""What a cache does while it takes in new keys and values."""
 
 
 class Marker(Protocol):
@@ -24,9 +32,14 @@ class Marker(Protocol):
 class Observer:
     """Collects labels during a run. Moments become positions once the recorder has stopped."""
 
-    def __init__(self, marker: Marker) -> None:
+    def __init__(self, marker: Marker, sites: Mapping[torch.nn.Module, str] | None = None) -> None:
+        """`sites`: the name of every module's place; a module without one belongs to the place around it."""
         self._marker = marker
+        self._sites = sites or {}
         self._seen: list[tuple[int, int, Category, bool]] = []
+        self._path: list[str] = [OUTSIDE]
+        self.stretches: list[tuple[int, str]] = []
+        """(moment, site that the run is in from then on)."""
 
     def moment(self) -> int:
         """Mark now."""
@@ -37,7 +50,9 @@ class Observer:
 
         While a cache grows by concatenation the new copy is thus a temporary until it replaces the old one.
         """
-        moment = self._marker.mark()
+        self._label_at(self._marker.mark(), thing, category)
+
+    def _label_at(self, moment: int, thing: Any, category: Category) -> None:
         for address in storages_within(thing):
             self._seen.append((moment, address, category, category != "kv_cache"))
 
@@ -48,21 +63,37 @@ class Observer:
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
         """Label what modules return and what caches store, while the block runs."""
-        hook = torch_module.register_module_forward_hook(self._module_returned)
+        hooks = [
+            torch_module.register_module_forward_pre_hook(self._module_called),
+            torch_module.register_module_forward_hook(self._module_returned, always_call=True),
+        ]
+        self._enter(OUTSIDE)
         try:
             with self._watching_caches():
                 yield
         finally:
-            hook.remove()
+            for hook in hooks:
+                hook.remove()
+
+    def _module_called(self, module: torch.nn.Module, args: Any) -> None:
+        site = self._sites.get(module)
+        self._path.append(self._path[-1] if site is None else site)
+        if site is not None:
+            self._enter(site)
 
     def _module_returned(self, module: torch.nn.Module, args: Any, output: Any) -> None:
-        tensors = [value for value in _shallow(output) if isinstance(value, torch.Tensor)]
-        if tensors:
-            self.label(tensors, "activations")
+        moment = self._marker.mark()
+        self._label_at(moment, [value for value in _shallow(output) if isinstance(value, torch.Tensor)], "activations")
+        left = self._path.pop()
+        if left != self._path[-1]:
+            self.stretches.append((moment, _after(self._path[-1], left)))
+
+    def _enter(self, site: str) -> None:
+        self.stretches.append((self._marker.mark(), site))
 
     @contextlib.contextmanager
     def _watching_caches(self) -> Iterator[None]:
-        """Wrap the update methods of transformers' cache layers: what a layer holds afterwards is KV cache."""
+        """Wrap the methods of transformers' cache layers that store: what a layer holds afterwards is KV cache."""
         replaced = []
         for owner, name, original in _cache_update_methods():
             setattr(owner, name, self._labelling(original))
@@ -75,8 +106,11 @@ class Observer:
 
     def _labelling(self, original: Any) -> Any:
         def update(cache_layer: Any, *args: Any, **kwargs: Any) -> Any:
+            self._enter(f"{self._path[-1]}, {CACHE_UPDATE}")
             result = original(cache_layer, *args, **kwargs)
-            self.label(cache_layer, "kv_cache")
+            moment = self._marker.mark()
+            self._label_at(moment, cache_layer, "kv_cache")
+            self.stretches.append((moment, f"{self._path[-1]}, after {CACHE_UPDATE}"))
             return result
 
         return update
@@ -90,7 +124,7 @@ def _cache_update_methods() -> list[tuple[type, str, Any]]:
         for owner in vars(cache_utils).values()
         if isinstance(owner, type) and "Layer" in owner.__name__
         for name, method in list(vars(owner).items())
-        if name.startswith("update") and callable(method)
+        if name.startswith(("update", "prefetch")) and callable(method)
     ]
 
 
@@ -102,3 +136,8 @@ def _shallow(output: Any) -> Iterator[Any]:
         yield from output.values()
     elif isinstance(output, list | tuple):
         yield from output
+
+
+def _after(site: str, left: str) -> str:
+    """The stretch of a module's own work that follows something within it: `layers.0-1.mlp, after up_proj`."""
+    return f"{site}, after {left.removeprefix(f'{site}.')}"

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.memory.replay import Category
 from gpufit.profile.record import ComputeDtype, DtypeShare, Phase, Precision, Quantization
+from gpufit.sources.measure.convert import CONVERTED_FROM
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.storages import Storage, dtype_name, storages_within, tensors_within
 from gpufit.sources.model_files.gguf import is_block_type
@@ -135,7 +136,7 @@ def observe(
 
 def quantization_of(config: Any) -> Quantization | None:
     """The quantisation that the model's config declares."""
-    declared = getattr(config, "quantization_config", None)
+    declared = getattr(config, "quantization_config", None) or getattr(config, CONVERTED_FROM, None)
     if declared is None:
         return None
     raw = declared if isinstance(declared, dict) else declared.to_dict()

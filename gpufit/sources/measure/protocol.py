@@ -52,6 +52,16 @@ class Job(Record, frozen=True, kw_only=True):
     """Dtypes found in the model's files."""
     memory_limit_bytes: Size | None = None
     """A ceiling below the device's own memory."""
+    notes: tuple[str, ...] = ()
+    """What a reader of the profile should know about how the model is loaded, in words."""
+    images: Size | None = None
+    """Images in each sequence; None: one, where the model takes images."""
+    image_size: tuple[Count, Count] | None = None
+    """Width and height in pixels; None: the model's own, or the default where it takes any."""
+    cache_implementation: str = "dynamic"
+    """`dynamic`, `static`, `quantized`, `offloaded`."""
+    kv_cache_dtype: str = "auto"
+    """`auto` or `fp8`."""
 
 
 class Grid(Record, frozen=True, kw_only=True):
@@ -76,6 +86,13 @@ class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="plann
     """Tokens a sliding layer sees; None where no layer slides."""
     chunk_tokens: int | None = None
     """Tokens that a recurrent or chunked layer takes at a time, where the config names them."""
+    decodes_apart: bool = False
+    """Whether new tokens have positions of their own (an encoder-decoder)."""
+    images: Size = 0
+    """Images in each sequence."""
+    image_size: tuple[Count, Count] | None = None
+    image_tokens: Size = 0
+    """Tokens of each prompt that its images take."""
 
 
 class Loaded(Record, frozen=True, kw_only=True, tag_field="message", tag="loaded"):

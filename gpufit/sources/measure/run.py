@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufit.memory.replay import Category, Window, replay
+from gpufit.memory.replay import Category, Replay, Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
-from gpufit.sources.measure.cuda_accounting import account, known_blocks
+from gpufit.profile.record import END_OF_PHASE, DeviceReading, Evidence, Measured, Moment, Parts, Phase, PhasePeak
+from gpufit.sources.measure.cuda_accounting import account, known_blocks, moment_parts
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer
 from gpufit.sources.measure.recording import Recorder, Recording, recorded
@@ -27,6 +27,8 @@ class RunPlan:
     synchronize: Callable[[], None]
     entering: Callable[[Phase], None]
     """Told each phase as it begins, so that an out-of-memory can say where it struck."""
+    sites: Mapping[Any, str] = field(default_factory=dict)
+    """The place of every module of the model."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ class _Recorded:
 def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Observer, list[PhaseSpan]]:
     """Run one cell under a recorder: what it recorded, what was known of addresses, and where each phase lies."""
     recorder = plan.make_recorder()
-    observer = Observer(recorder)
+    observer = Observer(recorder, plan.sites)
     watch = _Recorded(plan, recorder, observer)
     with recorded(recorder), observer.watching():
         plan.driver.run(model, shape, watch)
@@ -125,25 +127,71 @@ def peaks(
     recording: Recording, observer: Observer, resident: ResidentModel, spans: list[PhaseSpan]
 ) -> tuple[PhasePeak, ...]:
     """Replay a recording into the peak of each span."""
-    windows = [Window(recording.positions[span.start], recording.positions[span.end]) for span in spans]
     given, labels = known_blocks(recording, resident.given, 0, observer.labels(recording.positions))
-    found = replay(given, recording.events, labels, windows)
-    return tuple(
-        phase_peak(span.phase, *account(recording, peak, span.readings), span.cached_tokens)
-        for span, peak in zip(spans, found, strict=True)
+    walked = Replay(given, recording.events, labels)
+    stretches = _stretches(recording, observer)
+    return tuple(_phase_peak(recording, walked, stretches, span) for span in spans)
+
+
+def _stretches(recording: Recording, observer: Observer) -> list[tuple[str, Window]]:
+    """Each stretch of the run with the site it was in; the last one lasts to the end."""
+    starts = [recording.positions[moment] for moment, _ in observer.stretches]
+    ends = [*starts[1:], len(recording.events)]
+    return [(site, Window(start, end)) for (_, site), start, end in zip(observer.stretches, starts, ends, strict=True)]
+
+
+def _phase_peak(
+    recording: Recording, walked: Replay, stretches: list[tuple[str, Window]], span: PhaseSpan
+) -> PhasePeak:
+    """The peak of one phase, and the highest moment of the phase at every site."""
+    phase = Window(recording.positions[span.start], recording.positions[span.end])
+    highest: dict[str, int] = {}
+    for site, window in stretches:
+        inside = Window(max(window.start, phase.start), min(window.end, phase.end))
+        if inside.start > inside.end:
+            continue
+        position = walked.highest(inside)
+        if site not in highest or walked.live_bytes(position) >= walked.live_bytes(highest[site]):
+            highest[site] = position
+    site = max(highest, key=lambda name: (walked.live_bytes(highest[name]), highest[name]))
+    parts, readings = account(recording, walked.at(highest[site]), span.readings)
+    highest[END_OF_PHASE] = phase.end
+    return phase_peak(
+        span.phase,
+        parts,
+        readings,
+        cached_tokens=span.cached_tokens,
+        site=site,
+        moments=tuple(
+            Moment(site=name, parts=parts_of(moment_parts(walked.at(position), parts)))
+            for name, position in highest.items()
+        ),
     )
 
 
+def parts_of(composition: Mapping[str, int]) -> Parts:
+    """Bytes by category as the parts of a moment."""
+    return Parts(**{f"{category}_bytes": size for category, size in composition.items()})
+
+
 def phase_peak(
-    phase: Phase, composition: Any, readings: tuple[DeviceReading, ...], cached_tokens: int = 0
+    phase: Phase,
+    composition: Mapping[str, int],
+    readings: tuple[DeviceReading, ...],
+    *,
+    cached_tokens: int = 0,
+    site: str = "",
+    moments: tuple[Moment, ...] = (),
 ) -> PhasePeak:
     """A composition by category as a phase's peak."""
-    parts = Parts(**{f"{category}_bytes": size for category, size in composition.items()})
+    parts = parts_of(composition)
     return PhasePeak(
         phase=phase,
         parts=parts,
         allocated_bytes=parts.total_bytes,
         evidence=Evidence.MEASURED,
+        site=site,
+        moments=moments,
         cached_tokens=cached_tokens,
         readings=readings,
     )

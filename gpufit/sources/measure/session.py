@@ -23,10 +23,15 @@ from gpufit.sources.measure.device import Ceiling, Device, environment, open_dev
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.drivers.decoder import Decoder
 from gpufit.sources.measure.drivers.encoder import Encoder
+from gpufit.sources.measure.drivers.encoder_decoder import EncoderDecoder
+from gpufit.sources.measure.drivers.speech import Speech
+from gpufit.sources.measure.drivers.vision_language import VisionLanguage
+from gpufit.sources.measure.kinds import Kind
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
+from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.units import GIB, KIB, MIB, format_size
 
@@ -62,7 +67,11 @@ class PlannedRun:
             generates=self.load_plan.generates,
             position_limit=loading.position_limit(config),
             sliding_window=loading.sliding_window(config),
-            chunk_tokens=loading.chunk_tokens(config),
+            chunk_tokens=loading.chunk_in_config(config),
+            decodes_apart=self.load_plan.decodes_apart,
+            images=self.load_plan.images.count,
+            image_size=self.load_plan.images.size,
+            image_tokens=self.load_plan.images.tokens,
         )
 
 
@@ -71,7 +80,10 @@ def plan(job: Job) -> PlannedRun:
     import transformers
 
     transformers.logging.set_verbosity_error()
-    return PlannedRun(job=job, device=open_device(job.device), load_plan=loading.plan_load(job))
+    device = open_device(job.device)
+    load_plan = loading.plan_load(job)
+    load_plan.cache.check(job.model_source, load_plan.kind, load_plan.config, device.torch_device.type)
+    return PlannedRun(job=job, device=device, load_plan=load_plan)
 
 
 class Session:
@@ -131,16 +143,17 @@ def open_session(planned: PlannedRun) -> Session:
     config = model.config
     reached: list[Phase] = [Phase.LOAD]
     run_plan = RunPlan(
-        driver=driver_for(config, planned.load_plan.generates, job, device.torch_device),
+        driver=driver_for(config, planned.load_plan, job, device.torch_device),
         make_recorder=make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: reached.append(phase),
+        sites=site_names(model),
     )
     precision = observe(model, run_plan.driver, job.stored, resident.weights.values(), config)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
-    flags = (*flags, *device.notes())
+    flags = (*flags, *device.notes(), *job.notes)
     loaded = Loaded(
-        model=_model_info(job, model, planned.load_plan.generates),
+        model=_model_info(job, model, planned.load_plan),
         engine=_engine(config),
         precision=precision,
         environment=environment(info, flags),
@@ -176,12 +189,21 @@ def _check_loaded_within(job: Job, peak: PhasePeak) -> None:
         )
 
 
-def driver_for(config: Any, generates: bool, job: Job, device: torch.device) -> Driver:
+def driver_for(config: Any, plan: loading.LoadPlan, job: Job, device: torch.device) -> Driver:
     """How a model of this config is driven."""
     vocabulary = int(loading.text_config(config).vocab_size)
-    if generates:
-        return Decoder(device=device, vocabulary=vocabulary, seed=job.seed, logits_kept=job.logits_kept)
-    return Encoder(device=device, vocabulary=vocabulary, seed=job.seed)
+    match plan.kind:
+        case Kind.DECODER:
+            return Decoder(device, vocabulary, job.seed, job.logits_kept, plan.cache)
+        case Kind.VISION_LANGUAGE:
+            return VisionLanguage(device, vocabulary, job.seed, job.logits_kept, plan.images, plan.cache)
+        case Kind.ENCODER_DECODER:
+            return EncoderDecoder(device, vocabulary, job.seed, plan.cache)
+        case Kind.SPEECH:
+            mel_bins, positions = int(config.num_mel_bins), int(config.max_source_positions)
+            return Speech(device, vocabulary, job.seed, mel_bins, positions, plan.cache)
+        case Kind.ENCODER:
+            return Encoder(device, vocabulary, job.seed)
 
 
 def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
@@ -244,7 +266,7 @@ def split_known(
     return given, labels
 
 
-def _model_info(job: Job, model: Any, generates: bool) -> ModelInfo:
+def _model_info(job: Job, model: Any, plan: loading.LoadPlan) -> ModelInfo:
     return ModelInfo(
         name=job.model_name,
         source=job.model_source,
@@ -252,9 +274,11 @@ def _model_info(job: Job, model: Any, generates: bool) -> ModelInfo:
         architecture=type(model).__name__,
         model_type=str(model.config.model_type),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
-        generates=generates,
+        generates=plan.generates,
+        decodes_apart=plan.decodes_apart,
         position_limit=loading.position_limit(model.config),
         sliding_window=loading.sliding_window(model.config),
+        chunk_tokens=loading.chunk_tokens(model),
         revision=job.revision,
     )
 

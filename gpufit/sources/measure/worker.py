@@ -105,8 +105,9 @@ def main() -> int:
 def work(job: Job, channel: Channel, inbox: Inbox) -> None:
     """Plan, load, then run grid after grid until the supervisor wants no more or a cell ends in an error."""
     channel.send(Progress(text="importing torch and transformers"))
-    from gpufit.sources.measure import session
+    from gpufit.sources.measure import converted, session
 
+    job = converted.prepare(job, lambda text: channel.send(Progress(text=text)))
     planned = session.plan(job)
     channel.send(planned.message)
     cells = _grid(inbox)

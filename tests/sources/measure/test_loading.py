@@ -6,7 +6,7 @@ import pytest
 import transformers
 
 from gpufit.errors import MeasurementError, UnreadableInputError, UsageError
-from gpufit.sources.measure.loading import chunk_tokens, plan_load, position_limit, refusal, sliding_window
+from gpufit.sources.measure.loading import chunk_in_config, plan_load, position_limit, refusal, sliding_window
 from gpufit.sources.measure.protocol import Job
 
 pytestmark = pytest.mark.model
@@ -38,6 +38,10 @@ def make_job(**changes: object) -> Job:
         (transformers.GPT2Config(n_positions=1024), 1024),
         (transformers.BertConfig(), 512),
         (transformers.Mamba2Config(), None),
+        (transformers.T5Config(), None),
+        (transformers.BartConfig(max_position_embeddings=1024), 1024),
+        (transformers.WhisperConfig(max_target_positions=448), 448),
+        (transformers.Qwen2_5_VLConfig(text_config={"max_position_embeddings": 128000}), 128000),
     ],
 )
 def test_position_limit(config: transformers.PreTrainedConfig, limit: int | None) -> None:
@@ -67,8 +71,8 @@ def test_sliding_window(config: transformers.PreTrainedConfig, window: int | Non
         (transformers.Llama4TextConfig(attention_chunk_size=8192), 8192),
     ],
 )
-def test_chunk_tokens(config: transformers.PreTrainedConfig, chunk: int | None) -> None:
-    assert chunk_tokens(config) == chunk
+def test_chunk_in_config(config: transformers.PreTrainedConfig, chunk: int | None) -> None:
+    assert chunk_in_config(config) == chunk
 
 
 def save_config(folder: object, config: transformers.PreTrainedConfig, architecture: str) -> str:
@@ -84,15 +88,6 @@ def test_decoders_generate_and_encoders_do_not(tmp_path: object) -> None:
     plan = plan_load(make_job(model_path=bert))
     assert not plan.generates
     assert plan.loader is transformers.BertForMaskedLM
-
-
-def test_kinds_that_are_not_measured_yet_are_refused_by_name(tmp_path: object) -> None:
-    t5 = save_config(tmp_path / "t5", transformers.T5Config(), "T5ForConditionalGeneration")
-    vit = save_config(tmp_path / "vit", transformers.ViTConfig(), "ViTModel")
-    with pytest.raises(UsageError, match="T5ForConditionalGeneration is an encoder-decoder"):
-        plan_load(make_job(model_path=t5))
-    with pytest.raises(UsageError, match="ViTModel takes pixel_values"):
-        plan_load(make_job(model_path=vit))
 
 
 def test_errors_of_the_library_become_one_line() -> None:

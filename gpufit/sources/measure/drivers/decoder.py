@@ -1,16 +1,16 @@
-"""Decoders of tokens: greedy decoding by hand, prefill and then one token a step, the mask growing as in generate()."""
+"""Decoders of tokens: prefill and then one token a step, the mask growing as in generate()."""
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, cache_of, random_tokens
+from gpufit.sources.measure.caches import DEFAULT, CacheChoice
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.generation import generate
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class Decoder:
     seed: int
     logits_kept: str
     """`last`: logits of the last position, where the model can be asked for them alone; `all`: of every position."""
+    cache: CacheChoice = DEFAULT
     generates: bool = True
 
     @property
@@ -33,46 +34,36 @@ class Decoder:
         """Both phases; prefill alone where no second token is asked for."""
         with torch.no_grad():
             tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
-            mask = torch.ones_like(tokens)
-            watch.label([tokens, mask], "inputs")
-            self._generate(model, shape, tokens, mask, watch)
-
-    def _generate(self, model: Any, shape: Shape, tokens: torch.Tensor, mask: torch.Tensor, watch: Watch) -> None:
-        options = _forward_options(model, self.logits_kept)
-        cache_name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
-        watch.phase_began(Phase.PREFILL)
-        output = model(input_ids=tokens, attention_mask=mask, use_cache=True, **options)
-        cache = cache_of(output)
-        watch.label(output.logits, "outputs")
-        watch.label(cache, "kv_cache")
-        generated = [_next_token(output.logits)]
-        watch.label(generated, "outputs")
-        watch.phase_ended(Phase.PREFILL, shape.context_tokens)
-        del output
-        if shape.new_tokens < 2:
-            return
-        watch.phase_began(Phase.DECODE)
-        for _ in range(shape.new_tokens - 1):
-            mask = torch.cat([mask, mask.new_ones((mask.shape[0], 1))], dim=-1)
-            watch.label([mask, generated[-1]], "inputs")
-            output = model(
-                input_ids=generated[-1], attention_mask=mask, use_cache=True, **{cache_name: cache}, **options
-            )
-            cache = cache_of(output)
-            watch.label(output.logits, "outputs")
-            watch.label(cache, "kv_cache")
-            generated.append(_next_token(output.logits))
-            watch.label(generated[-1], "outputs")
-            del output
-        watch.phase_ended(Phase.DECODE, shape.cached_tokens)
+            prompt = TokenPrompt(tokens, watch)
+            cache = self.cache.build(model.config, shape.cached_tokens)
+            generate(model, prompt, shape.new_tokens, cache, self.logits_kept, watch)
 
 
-def _next_token(logits: torch.Tensor) -> torch.Tensor:
-    """The likeliest next token of each sequence, shape (sequences, 1)."""
-    return logits[:, -1, :].argmax(dim=-1, keepdim=True)
+@dataclass
+class TokenPrompt:
+    """Token ids, shape (sequences, tokens), with a mask that grows by a column a step."""
 
+    tokens: torch.Tensor
+    watch: Watch
+    beside: dict[str, torch.Tensor] = field(default_factory=dict)
+    """What else the call that reads the prompt takes."""
+    mask: torch.Tensor = field(init=False)
 
-def _forward_options(model: Any, logits_kept: str) -> dict[str, Any]:
-    """`logits_to_keep=1` where the model takes it and only the last position's logits are wanted."""
-    takes = "logits_to_keep" in inspect.signature(model.forward).parameters
-    return {"logits_to_keep": 1} if takes and logits_kept == "last" else {}
+    def __post_init__(self) -> None:
+        self.mask = torch.ones_like(self.tokens)
+        self.watch.label([self.tokens, self.mask, self.beside], "inputs")
+
+    @property
+    def cached_tokens(self) -> int:
+        """Every token of the prompt."""
+        return int(self.tokens.shape[1])
+
+    def read(self) -> dict[str, Any]:
+        """All at once."""
+        return {"input_ids": self.tokens, "attention_mask": self.mask, **self.beside}
+
+    def step(self, token: torch.Tensor) -> dict[str, Any]:
+        """The last token, with a mask over all of them."""
+        self.mask = torch.cat([self.mask, self.mask.new_ones((self.mask.shape[0], 1))], dim=-1)
+        self.watch.label([self.mask, token], "inputs")
+        return {"input_ids": token, "attention_mask": self.mask}

@@ -1,0 +1,24 @@
+"""What of a workload changes its bytes without showing in the shape of a scenario, in words."""
+
+from __future__ import annotations
+
+from gpufit.profile.record import Workload
+
+
+def workload_words(workload: Workload) -> tuple[str, ...]:
+    """The images of each sequence and the kind of cache; nothing for text and the cache a model builds itself."""
+    return tuple(one for one in (_images(workload), _cache(workload)) if one)
+
+
+def _images(workload: Workload) -> str:
+    if not workload.images:
+        return ""
+    size = f" of {workload.image_size[0]} x {workload.image_size[1]} pixels" if workload.image_size else ""
+    counted = "1 image" if workload.images == 1 else f"{workload.images} images"
+    return f"{counted}{size} a sequence ({workload.image_tokens} tokens of its context)"
+
+
+def _cache(workload: Workload) -> str:
+    if workload.cache_implementation == "dynamic":
+        return ""
+    return f"{workload.cache_implementation} KV cache, dtype {workload.kv_cache_dtype}"

@@ -1,0 +1,50 @@
+"""Which contexts are measured when none are asked for, and which cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpufit.errors import UsageError
+from gpufit.sources.measure.campaign import ProfileRequest, _contexts
+from gpufit.sources.measure.protocol import Planned
+
+
+def contexts(new_tokens: int = 8, asked: tuple[int, ...] | None = None, **planned: object) -> tuple[int, ...]:
+    settings: dict[str, object] = {"architecture": "A", "generates": True, "position_limit": None}
+    return _contexts(ProfileRequest(model="m", contexts=asked), Planned(**(settings | planned)), new_tokens)
+
+
+def test_the_default_contexts_go_as_far_as_the_positions() -> None:
+    assert contexts() == (128, 512, 1024)
+    assert contexts(position_limit=1031) == (128, 512, 1024)  # 1024 + 8, less the last one, which is never fed back
+    assert contexts(position_limit=1030) == (128, 512)
+    assert contexts(position_limit=1024, decodes_apart=True) == (128, 512, 1024)
+
+
+def test_they_stand_beside_the_images() -> None:
+    assert contexts(images=1, image_tokens=258) == (386, 770, 1282)
+
+
+def test_a_model_of_few_positions_gets_a_quarter_a_half_and_all_of_them() -> None:
+    # Whisper's decoder takes 448 tokens: 441 beside eight new ones.
+    assert contexts(position_limit=448) == (110, 220, 441)
+    # 77 positions less 7, less 58 of the image: 12 of text.
+    assert contexts(position_limit=77, images=1, image_tokens=58) == (61, 64, 70)
+    assert contexts(position_limit=1, new_tokens=1) == (1,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "planned", "said"),
+    [
+        ((1025,), {"position_limit": 1031}, "m takes at most 1031 tokens .* 1025 with 8 new tokens is 1032"),
+        ((1025,), {"position_limit": 1024, "decodes_apart": True}, "m reads at most 1024 tokens and writes as many"),
+        ((512, 258), {"images": 1, "image_tokens": 258}, "m: 1 image takes 258 tokens of each prompt, so a context of"),
+        (None, {"position_limit": 5}, "m takes at most 5 tokens .* context 1 with 8 new tokens is 8"),
+        (None, {"position_limit": 64, "images": 1, "image_tokens": 64}, "m takes at most 64 tokens"),
+    ],
+)
+def test_a_context_that_the_model_cannot_take_is_refused(
+    asked: tuple[int, ...] | None, planned: dict[str, object], said: str
+) -> None:
+    with pytest.raises(UsageError, match=said):
+        contexts(asked=asked, **planned)
