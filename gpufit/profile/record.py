@@ -123,6 +123,13 @@ END_OF_PHASE = "end of phase"
 """The site of the moment at which a phase ends: what stays."""
 
 
+class NamedSize(Record, frozen=True, kw_only=True):
+    """How many bytes go by one name."""
+
+    name: str
+    size_bytes: Size
+
+
 class PhasePeak(Record, frozen=True, kw_only=True):
     """The highest moment of one phase of one cell."""
 
@@ -139,6 +146,9 @@ class PhasePeak(Record, frozen=True, kw_only=True):
     """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
     readings: tuple[DeviceReading, ...] = ()
     """What the device's own counters said over this phase."""
+    largest_temporaries: tuple[NamedSize, ...] = ()
+    """The operations that made most of the temporaries alive at the peak, largest first; empty where the recorder
+    cannot tell (cards, older profiles)."""
 
 
 class Measured(Record, frozen=True, kw_only=True, tag_field="type", tag="measured"):
@@ -214,6 +224,8 @@ class ComputeDtype(Record, frozen=True, kw_only=True):
     dtypes: tuple[str, ...]
     """Result dtypes seen, most frequent first."""
     calls: Size
+    inputs: tuple[str, ...] = ()
+    """Dtypes of the numbers that went in, most frequent first; indices and masks are not among them."""
 
 
 class Quantization(Record, frozen=True, kw_only=True):
@@ -333,6 +345,10 @@ class Workload(Record, frozen=True, kw_only=True):
     tokens of the cell from the start), `quantized`, `offloaded`."""
     kv_cache_dtype: str = "auto"
     """What a quantised cache was asked to hold: `auto` or `fp8`."""
+    quantization: str | None = None
+    """What the weights were asked to be quantised with at load; absent: they were left as the files have them."""
+    compute_dtype: str | None = None
+    """The dtype of the autocast that the run was wrapped in; absent: there was none."""
 
 
 TermName = Literal[

@@ -142,6 +142,20 @@ def test_a_dtype_that_torch_does_not_have(gpufit: Run, output: Path, llama_dir: 
 
 
 @pytest.mark.model
+def test_a_quantisation_that_cannot_be_asked_for(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    for name, words in (("gptq", "quantised beforehand"), ("int9", "torchao-int8wo")):
+        refused(gpufit("profile", llama_dir, "-o", output, "--quantization", name), 2, f"--quantization {name}", words)
+
+
+def test_a_quantisation_of_a_file_that_is_quantised_already(gpufit: Run, output: Path) -> None:
+    done = gpufit("profile", need(SMOLLM2), "-o", output, "--quantization", "bitsandbytes-nf4")
+    refused(done, 2, "quantised already (GGUF)")
+
+
+def test_a_compute_dtype_that_autocast_does_not_take(gpufit: Run, output: Path, llama_dir: Path) -> None:
+    refused(gpufit("profile", llama_dir, "-o", output, "--compute-dtype", "int8"), 2, "--compute-dtype", "bfloat16")
+
+
 def test_a_device_that_is_not_here(gpufit: Run, output: Path, llama_dir: Path) -> None:
     import torch
 

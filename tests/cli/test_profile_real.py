@@ -12,7 +12,7 @@ import pytest
 from conftest import Run
 from model_files import LLAMA_KV_BYTES_PER_TOKEN, LLAMA_PARAMETERS, MINILM, SMOLLM2, need
 
-from gpufit.profile.record import Measured, Parts, Phase, Profile
+from gpufit.profile.record import SCHEMA_VERSION, Measured, Parts, Phase, Profile
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model
@@ -157,7 +157,7 @@ def test_a_directory_of_safetensors(llama_profile: Path) -> None:
 
 def test_the_written_file_is_the_documented_json(llama_profile: Path) -> None:
     raw = json.loads(llama_profile.read_text())
-    assert raw["schema_version"] == 1
+    assert raw["schema_version"] == SCHEMA_VERSION
     parts = raw["cells"][0]["outcome"]["phases"][0]["parts"]
     assert set(parts) == set(Parts.NAMES)
     assert all(isinstance(size, int) for size in parts.values())
@@ -178,3 +178,60 @@ def test_a_hub_id_is_taken_from_the_cache_with_its_commit(
     assert (profile.model.name, profile.model.revision) == ("some-org/tiny-llama", commit)
     assert profile.memory_model is None
     assert "too few cells for a memory model" in done.stderr
+
+
+def test_weights_can_be_quantised_while_loading_and_the_narration_says_all_of_it(
+    gpufit: Run, llama_dir: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "int8.json"
+    done = gpufit(
+        *("profile", llama_dir, "-o", path, "--context", "16", "--concurrency", "1", "--new-tokens", "2"),
+        *("--quantization", "torchao-int8wo"),
+    )
+    assert done.code == 0, done.stderr
+    first, cell, _, *rest = done.stderr.splitlines()
+    assert "dtype auto, quantization torchao-int8wo, device" in first
+    assert cell.startswith("[1/1] ")
+    assert rest[0] == "finding: stored BF16, resident int8: quantised at load by torchao"
+    profile = load_profile(path)
+    assert_identity(profile)
+    assert profile.workload.quantization == "torchao-int8wo"
+    assert "torchao" in profile.environment.versions
+    # Linear weights: 2 layers of q and o (64 x 64), k and v (32 x 64), three of 128 x 64; 2 x 576 rows of 4 + 1 bytes.
+    linear = 2 * (2 * 64 * 64 + 2 * 32 * 64 + 3 * 128 * 64)
+    rows = 2 * (64 + 32 + 32 + 64 + 128 + 128 + 64)
+    (prefill, _) = [peak for _, peak in peaks(profile)]
+    assert prefill.parts.weights_bytes == linear + 5 * rows + (LLAMA_PARAMETERS - linear) * 2
+
+
+def test_the_narration_says_what_temporaries_are_made_of(smollm2: tuple[Profile, str]) -> None:
+    profile, narration = smollm2
+    (line,) = [line for line in narration.splitlines() if line.startswith("prefill: temporaries")]
+    (largest,) = [
+        peak
+        for cell, peak in peaks(profile)
+        if peak.phase is Phase.PREFILL and (cell.context_tokens, cell.concurrency) == (256, 2)
+    ]
+    assert "at the peak of context 256 x 2" in line
+    assert [one.name in line for one in largest.largest_temporaries] == [True] * len(largest.largest_temporaries)
+    assert largest.largest_temporaries
+    assert sum(one.size_bytes for one in largest.largest_temporaries) <= largest.parts.temporaries_bytes
+
+
+def test_a_compute_dtype_is_not_derived_from_the_weights_nor_they_from_it(
+    gpufit: Run, llama_dir: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "autocast.json"
+    done = gpufit(
+        *("profile", llama_dir, "-o", path, "--context", "16", "--concurrency", "1", "--new-tokens", "2"),
+        *("--dtype", "float32", "--compute-dtype", "bfloat16"),
+    )
+    assert done.code == 0, done.stderr
+    assert "dtype float32, compute dtype bfloat16, device" in done.stderr
+    profile = load_profile(path)
+    assert_identity(profile)
+    assert (profile.workload.dtype_requested, profile.workload.compute_dtype) == ("float32", "bfloat16")
+    assert profile.precision.resident[0].dtype == "float32"
+    assert {one.family: one.dtypes for one in profile.precision.compute}["matmul"] == ("bfloat16",)
+    assert all(peak.parts.weights_bytes == LLAMA_PARAMETERS * 4 for _, peak in peaks(profile))
+    assert "finding: autocast to bfloat16" in done.stderr

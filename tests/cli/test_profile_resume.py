@@ -130,6 +130,18 @@ def test_resuming_with_another_setting_is_refused(gpufit: Run, llama_dir: Path, 
     assert llama_profile.read_bytes() == before
 
 
+def test_resuming_in_another_precision_is_refused(gpufit: Run, llama_dir: Path, llama_profile: Path) -> None:
+    before = llama_profile.read_bytes()
+    for flag, value, words in (
+        ("--quantization", "torchao-int8wo", "quantization None, not torchao-int8wo"),
+        ("--compute-dtype", "bfloat16", "compute dtype None, not bfloat16"),
+    ):
+        done = gpufit("profile", llama_dir, "-o", llama_profile, "--resume", "--new-tokens", "4", flag, value)
+        assert done.code == 2
+        assert words in done.error
+    assert llama_profile.read_bytes() == before
+
+
 def test_resuming_with_another_model_is_refused(gpufit: Run, llama_profile: Path, tmp_path: Path) -> None:
     from model_files import save_llama
 

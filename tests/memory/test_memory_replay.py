@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,6 +82,91 @@ def test_the_peak_is_the_brute_force_maximum_and_its_composition_adds_up_to_it(
             category = category_of(address, born, peak.position, given, events, labels)
             expected[category] = expected.get(category, 0) + size
         assert peak.composition == expected
+
+
+Stream = tuple[list[Given], list[Event], list[Label], list[Window]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams())
+def test_labels_say_what_bytes_are_and_never_how_many(stream: Stream) -> None:
+    given, events, labels, windows = stream
+    for named, bare in zip(replay(given, events, labels, windows), replay(given, events, [], windows), strict=True):
+        assert (named.position, named.live_bytes, named.blocks) == (bare.position, bare.live_bytes, bare.blocks)
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams(), st.integers(2, 4), st.randoms(use_true_random=False))
+def test_any_number_of_views_of_one_storage_count_as_the_one_storage(
+    stream: Stream, views: int, shuffled: random.Random
+) -> None:
+    given, events, labels, windows = stream
+    repeated = labels * views
+    shuffled.shuffle(repeated)
+    assert replay(given, events, repeated, windows) == replay(given, events, labels, windows)
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams(), st.permutations(range(1, 6)))
+def test_addresses_are_names_and_which_ones_were_used_does_not_matter(stream: Stream, names: list[int]) -> None:
+    given, events, labels, windows = stream
+    renamed = replay(
+        [replace(one, address=names[one.address - 1]) for one in given],
+        [one._replace(address=names[one.address - 1]) for one in events],
+        [replace(one, address=names[one.address - 1]) for one in labels],
+        windows,
+    )
+    for one, other in zip(renamed, replay(given, events, labels, windows), strict=True):
+        assert (one.position, one.live_bytes, one.composition) == (other.position, other.live_bytes, other.composition)
+        assert sorted(one.blocks) == sorted(other.blocks)
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams(), st.data())
+def test_a_free_of_an_unknown_block_anywhere_changes_no_bytes(stream: Stream, data: st.DataObject) -> None:
+    given, events, labels, windows = stream
+    at = data.draw(st.integers(0, len(events)))
+
+    def moved(position: int) -> int:
+        return position + (position > at)
+
+    longer = replay(
+        given,
+        [*events[:at], Event(99, 0), *events[at:]],
+        [replace(one, position=moved(one.position)) for one in labels],
+        [Window(moved(one.start), moved(one.end)) for one in windows],
+    )
+    for one, other in zip(longer, replay(given, events, labels, windows), strict=True):
+        assert (one.live_bytes, one.composition) == (other.live_bytes, other.composition)
+
+
+@settings(max_examples=200, deadline=None)
+@given(streams())
+def test_a_longer_window_never_has_a_lower_peak(stream: Stream) -> None:
+    given, events, labels, windows = stream
+    (whole,) = replay(given, events, labels, [Window(0, len(events))])
+    assert all(peak.live_bytes <= whole.live_bytes for peak in replay(given, events, labels, windows))
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=12), st.booleans(), st.integers(0, 50))
+def test_a_storage_that_grows_in_place_is_only_ever_there_once(sizes: list[int], moves: bool, beside: int) -> None:
+    # Each growth is a free and an allocation, at the same address or at another; a given block lies beside it.
+    events, labels = [], []
+    for step, size in enumerate(sizes):
+        if step:
+            events.append(Event(events[-1].address, 0))
+        events.append(Event(step + 1 if moves else 1, size))
+        labels.append(Label(events[-1].address, "kv_cache", len(events), since_birth=False))
+    peak = only_peak(events, labels, [Given(1000, beside, "weights")])
+    assert peak.live_bytes == max(sizes) + beside
+    assert peak.composition == {"weights": beside, "kv_cache": max(sizes)}
+
+
+def test_what_grew_in_place_has_to_be_named_again() -> None:
+    events = [Event(1, 100), Event(1, 0), Event(1, 300)]
+    first, grown = replay([], events, [Label(1, "activations", 1)], [Window(1, 1), Window(3, 3)])
+    assert first.composition == {"activations": 100}
+    assert grown.composition == {"temporaries": 300}
 
 
 def only_peak(events: list[Event], labels: list[Label] = [], given: list[Given] = []) -> Peak:  # noqa: B006

@@ -24,6 +24,7 @@ from gpufit.profile.record import (
     ModelInfo,
     Moment,
     MomentModel,
+    NamedSize,
     OutOfMemory,
     PartModel,
     Parts,
@@ -72,6 +73,7 @@ def peaks(draw: st.DrawFn) -> PhasePeak:
         moments=draw(some(st.builds(Moment, site=words, parts=st.just(made) | st.just(Parts())))),
         cached_tokens=draw(sizes),
         readings=draw(some(readings)),
+        largest_temporaries=draw(some(st.builds(NamedSize, name=words, size_bytes=sizes))),
     )
 
 
@@ -132,7 +134,7 @@ profiles = st.builds(
         Precision,
         stored=some(shares),
         resident=some(shares),
-        compute=some(st.builds(ComputeDtype, family=words, dtypes=some(words), calls=sizes)),
+        compute=some(st.builds(ComputeDtype, family=words, dtypes=some(words), calls=sizes, inputs=some(words))),
         kv=some(shares),
         quantization=maybe(st.builds(Quantization, method=words, parameters=st.dictionaries(words, words, max_size=2))),
         findings=some(words),
@@ -151,7 +153,13 @@ profiles = st.builds(
         flags=some(words),
     ),
     workload=st.builds(
-        Workload, contexts_tokens=some(counts), concurrencies=some(counts), new_tokens=sizes, seed=sizes
+        Workload,
+        contexts_tokens=some(counts),
+        concurrencies=some(counts),
+        new_tokens=sizes,
+        seed=sizes,
+        quantization=maybe(words),
+        compute_dtype=maybe(words),
     ),
     load=peaks(),
     cells=some(cells),

@@ -14,7 +14,7 @@ from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Cell, Profile, Workload
+    from gpufit.profile.record import Cell, PhasePeak, Profile, Workload
     from gpufit.sources.measure.campaign import ProfileRequest
 
 
@@ -70,6 +70,17 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         type=pixels("--image-size"),
         metavar="WxH",
         help="their size in pixels, for a model that takes any size (default: 448x448)",
+    )
+    parser.add_argument(
+        "--quantization",
+        metavar="NAME",
+        help="quantise the linear layers' weights while loading: torchao-int8wo, torchao-float8wo, bitsandbytes-int8, "
+        "bitsandbytes-nf4 (default: none; a checkpoint's own quantisation is used as it is)",
+    )
+    parser.add_argument(
+        "--compute-dtype",
+        choices=("bfloat16", "float16"),
+        help="run under torch.autocast to this dtype, the weights staying as --dtype has them (default: no autocast)",
     )
     parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
@@ -159,6 +170,8 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         image_size=arguments.image_size,
         cache_implementation=arguments.cache_implementation,
         kv_cache_dtype=arguments.kv_cache_dtype,
+        quantization=arguments.quantization,
+        compute_dtype=arguments.compute_dtype,
         resume=arguments.resume,
         force=arguments.force,
     )
@@ -173,8 +186,11 @@ def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
     )
     generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
     limit = workload.memory_limit_bytes
+    precision = [f"dtype {workload.dtype_requested}"]
+    precision += [f"quantization {workload.quantization}"] if workload.quantization else []
+    precision += [f"compute dtype {workload.compute_dtype}"] if workload.compute_dtype else []
     settings = [
-        f"dtype {workload.dtype_requested}",
+        *precision,
         f"device {device}",
         *([] if limit is None else [f"memory limit {format_size(limit)}"]),
         f"seed {workload.seed}",
@@ -207,6 +223,22 @@ def cell_line(cell: Cell) -> str:
             return f"{where}: skipped: {skipped.why}"
 
 
+def temporaries_lines(profile: Profile) -> list[str]:
+    """What the temporaries of each phase are made of, in the cell that took most; nothing where no recorder told."""
+    largest: dict[str, tuple[Cell, PhasePeak]] = {}
+    for cell in profile.measured_cells:
+        for peak in cell.outcome.phases:  # type: ignore[union-attr]
+            if peak.phase not in largest or peak.allocated_bytes >= largest[peak.phase][1].allocated_bytes:
+                largest[peak.phase] = (cell, peak)
+    return [
+        f"{peak.phase}: temporaries {format_size(peak.parts.temporaries_bytes)} at the peak of context "
+        f"{format_tokens(cell.context_tokens)} x {cell.concurrency}, most of them from "
+        + ", ".join(f"{one.name} {format_size(one.size_bytes)}" for one in peak.largest_temporaries)
+        for cell, peak in largest.values()
+        if peak.largest_temporaries
+    ]
+
+
 def summary_lines(profile: Profile, output: Path) -> list[str]:
     """What was measured, how well it is understood, and what to do next."""
     from gpufit.memory.growth import cache_growth
@@ -223,6 +255,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     growth = cache_growth(profile)
     if growth is not None:
         lines.append(growth_sentence(growth))
+    lines += temporaries_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:

@@ -21,6 +21,7 @@ from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped,
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.adaptive import Round, next_round
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
+from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.supervisor import Sweep
 from gpufit.sources.measure.sweep import ended, grid, remaining, settled
 from gpufit.sources.model_files.find import find_model
@@ -38,7 +39,7 @@ take hours. Beyond, contexts have to be asked for."""
 
 _SETTINGS = (
     "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
-    "kv_cache_dtype", "memory_limit_bytes",
+    "kv_cache_dtype", "quantization", "compute_dtype", "memory_limit_bytes",
 )  # fmt: skip
 """What of a workload changes the bytes of a cell, beside its place in the grid."""
 
@@ -77,6 +78,8 @@ class ProfileRequest:
     cache_implementation: str | None = None
     """None: what the model builds itself, or a quantised cache where a dtype is asked for."""
     kv_cache_dtype: str = "auto"
+    quantization: str | None = None
+    compute_dtype: str | None = None
     resume: bool = False
     force: bool = False
 
@@ -126,6 +129,7 @@ class Campaign:
         """
         _check_installed()
         self.files = find_model(self.request.model, self.request.revision)
+        check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         check_writable(self.output)
         with sole_writer(self.output):
@@ -181,6 +185,8 @@ class Campaign:
             image_size=request.image_size,
             cache_implementation=request.chosen_cache,
             kv_cache_dtype=request.kv_cache_dtype,
+            quantization=request.quantization,
+            compute_dtype=request.compute_dtype,
         )
 
     @property
@@ -207,6 +213,8 @@ class Campaign:
             image_tokens=planned.image_tokens,
             cache_implementation=self.request.chosen_cache,
             kv_cache_dtype=self.request.kv_cache_dtype,
+            quantization=self.request.quantization,
+            compute_dtype=self.request.compute_dtype,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)

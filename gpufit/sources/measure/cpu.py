@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from torch._C._profiler import _EventType
 from torch.profiler import ProfilerActivity, profile, record_function
@@ -14,6 +15,12 @@ from gpufit.profile.record import DeviceReading
 from gpufit.sources.measure.recording import Recording
 
 _MARK = "gpufit-moment-"
+
+_FACTORIES = frozenset({
+    "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided",
+    "aten::resize_", "aten::resize_as_",
+})  # fmt: skip
+"""Operations that another one calls to get memory: what they make is told by the caller's name."""
 
 
 class CpuRecorder:
@@ -53,46 +60,66 @@ class CpuRecorder:
         self._profile.stop()
 
 
-def _flatten(roots: list[Any]) -> list[tuple[int, str, int, int, int]]:
-    """(start, mark name or empty, address, change in bytes, allocator total after it), in time order."""
+class Row(NamedTuple):
+    """One line of the profiler's stream."""
+
+    start_ns: int
+    name: str
+    """Of a mark, or of the operation that an allocation or free happened in; nothing outside of any."""
+    address: int = 0
+    change_bytes: int = 0
+    total_bytes: int = 0
+    """What the allocator had handed out after it."""
+
+
+def _flatten(roots: list[Any]) -> list[Row]:
+    """The tree's allocations, frees and marks in time order."""
     rows = []
-    waiting = list(roots)
+    waiting = [(root, "") for root in reversed(roots)]
     while waiting:
-        node = waiting.pop()
+        node, operation = waiting.pop()
         if node.tag == _EventType.Allocation:
             fields = node.extra_fields
-            rows.append((node.start_time_ns, "", fields.ptr, fields.alloc_size, fields.total_allocated))
-        elif node.name.startswith(_MARK):
-            rows.append((node.start_time_ns, node.name, 0, 0, 0))
-        waiting.extend(node.children)
-    rows.sort(key=lambda row: row[0])
+            rows.append(Row(node.start_time_ns, operation, fields.ptr, fields.alloc_size, fields.total_allocated))
+            continue
+        if node.tag == _EventType.TorchOp:
+            name = node.name
+            if name.startswith(_MARK):
+                rows.append(Row(node.start_time_ns, name))
+            elif "::" in name and not (operation and name in _FACTORIES):  # without: an annotation, no operation
+                operation = name
+        waiting.extend((child, operation) for child in reversed(node.children))
+    rows.sort(key=lambda row: row.start_ns)
     return rows
 
 
-def read_event_tree(rows: list[tuple[int, str, int, int, int]], marks: int) -> Recording:
+def read_event_tree(rows: Sequence[Row], marks: int) -> Recording:
     """Turn the profiler's rows into events and positions, checking each against the total the allocator reported.
 
     Files mapped into memory are reported beside the allocator's blocks, with a total of 0; they are no blocks of
-    the allocator and are left out. Raises MeasurementError when the totals do not follow from the events.
+    the allocator and are left out, also where one ends that was mapped before the recording.
+    Raises MeasurementError when the totals do not follow from the events.
     """
     events: list[Event] = []
+    operations: list[str] = []
     positions = [0] * marks
     mapped: set[int] = set()
     running: int | None = None
     for _, name, address, change, total in rows:
-        if name:
+        if name.startswith(_MARK):
             positions[int(name.removeprefix(_MARK))] = len(events)
-        elif total == 0 and (address in mapped or change > 0):
+        elif total == 0 and (address in mapped or change > 0 or running not in (None, -change)):
             (mapped.add if change > 0 else mapped.discard)(address)
         elif running is None or running + change == total:
             running = total  # blocks of earlier recordings are still in the first total
             events.append(Event(address, max(change, 0)))
+            operations.append(name)
         else:
             raise MeasurementError(
                 f"torch's memory events do not add up (total {total} after a change of {change} from {running}): "
                 "this version of torch cannot be measured on a CPU"
             )
-    return Recording(events=events, positions=positions)
+    return Recording(events=events, positions=positions, operations=operations)
 
 
 def process_memory() -> tuple[DeviceReading, ...]:

@@ -28,7 +28,7 @@ _SETTINGS = (
 )
 """Variables that change memory behaviour: recorded, never set."""
 
-_LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "gguf")
+_LIBRARIES = ("torch", "transformers", "accelerate", "safetensors", "gguf", "torchao", "bitsandbytes")
 
 
 class Ceiling(Protocol):

@@ -14,6 +14,7 @@ from gpufit.sources.measure.caches import CacheChoice
 from gpufit.sources.measure.images import NO_IMAGES, Images, plan_images
 from gpufit.sources.measure.kinds import Kind, choose
 from gpufit.sources.measure.protocol import Job
+from gpufit.sources.measure.quantization import METHODS
 
 GGUF_DTYPE = "bfloat16"
 """What `auto` means for a GGUF file: its blocks are dequantised at load, and the file names no dtype for that."""
@@ -62,6 +63,8 @@ def plan_load(job: Job) -> LoadPlan:
     loader, kind = choose(config, job)
     cache = CacheChoice(job.cache_implementation, job.kv_cache_dtype)
     arguments = where | {"dtype": _dtype(job), "config": config}
+    if job.quantization:
+        arguments["quantization_config"] = _quantization_config(job.quantization, _dtype(job), config)
     if job.attention:
         arguments["attn_implementation"] = job.attention
     return LoadPlan(
@@ -75,7 +78,7 @@ def load(job: Job, plan: LoadPlan, device: torch.device) -> Any:
     Weights that the files lack would be made up at random, and the bytes be those of another model: refused.
     """
     arguments = dict(plan.arguments)
-    if device.type != "cpu":
+    if device.type != "cpu" or job.quantization:  # bitsandbytes would take a card by itself where there is one
         arguments["device_map"] = {"": device}
     try:
         model, report = plan.loader.from_pretrained(job.model_path, output_loading_info=True, **arguments)
@@ -157,6 +160,8 @@ def refusal(job: Job, error: Exception) -> GpufitError:
         return UsageError(
             f"{job.model_source}: this model runs code of its own; read it, then allow it with --trust-remote-code"
         )
+    if job.quantization and METHODS[job.quantization] in str(error).lower():
+        return UsageError(f"--quantization {job.quantization}: {text}")
     if isinstance(error, OSError):
         return UnreadableInputError(f"{job.model_source}: cannot be loaded: {text}")
     return MeasurementError(f"{job.model_source}: transformers cannot load it: {type(error).__name__}: {text}")
@@ -183,3 +188,24 @@ def _images(job: Job, kind: Kind, config: Any) -> Images:
     if job.images or job.image_size is not None:
         raise UsageError(f"{job.model_source} takes no images: leave --images and --image-size out")
     return NO_IMAGES
+
+
+def _quantization_config(method: str, dtype: Any, config: Any) -> Any:
+    """transformers' configuration of a quantisation asked for by one of the names in METHODS.
+
+    4-bit weights are multiplied in the dtype of the rest of the model; left to itself, transformers takes float32.
+    """
+    import transformers
+
+    if METHODS[method] == "torchao":
+        from torchao.quantization import Float8WeightOnlyConfig, Int8WeightOnlyConfig
+
+        made = {"torchao-int8wo": Int8WeightOnlyConfig, "torchao-float8wo": Float8WeightOnlyConfig}
+        return transformers.TorchAoConfig(made[method]())
+    if method == "bitsandbytes-int8":
+        return transformers.BitsAndBytesConfig(load_in_8bit=True)
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_compute_dtype=text_config(config).dtype if dtype == "auto" else dtype,
+    )

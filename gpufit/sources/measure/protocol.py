@@ -62,6 +62,10 @@ class Job(Record, frozen=True, kw_only=True):
     """`dynamic`, `static`, `quantized`, `offloaded`."""
     kv_cache_dtype: str = "auto"
     """`auto` or `fp8`."""
+    quantization: str | None = None
+    """A name of quantization.METHODS, applied while loading; None leaves the weights as the files have them."""
+    compute_dtype: str | None = None
+    """The dtype of autocast around every run; None runs without autocast."""
 
 
 class Grid(Record, frozen=True, kw_only=True):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpufit.memory.replay import Event
-from gpufit.profile.record import DeviceReading
+from gpufit.memory.replay import Event, Peak
+from gpufit.profile.record import DeviceReading, NamedSize
+
+OUTSIDE = "outside of operations"
+"""Where torch's bindings make something themselves: a Python number among arguments, a tensor of Python values."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,31 @@ class Recording:
     """For each moment marked: how many events had happened by then."""
     base_bytes: int = 0
     """Allocated before the recording began (0 where blocks are known one by one)."""
+    operations: Sequence[str] = ()
+    """For each event the operation it happened in, as torch names it (`aten::mm`), or nothing outside of any. Empty
+    where the recorder cannot tell."""
+
+
+def bytes_by_operation(recording: Recording, births: Iterable[int]) -> dict[str, int]:
+    """Operation -> bytes of its blocks among those that these events (by index) allocated, largest first."""
+    sizes: dict[str, int] = {}
+    for index in births:
+        name = recording.operations[index]
+        sizes[name] = sizes.get(name, 0) + recording.events[index].size_bytes
+    return dict(sorted(sizes.items(), key=lambda one: (-one[1], one[0])))
+
+
+LARGEST = 3
+"""How many operations a phase names."""
+
+
+def largest_temporaries(recording: Recording, peak: Peak) -> tuple[NamedSize, ...]:
+    """The operations that made most of a peak's temporaries; none where the recorder cannot tell."""
+    if not recording.operations:
+        return ()
+    sizes = bytes_by_operation(recording, peak.temporaries)
+    named = [NamedSize(name=name or OUTSIDE, size_bytes=size) for name, size in sizes.items()]
+    return tuple(named[:LARGEST])
 
 
 class Recorder(Protocol):

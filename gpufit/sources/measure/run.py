@@ -10,11 +10,21 @@ from typing import Any
 
 from gpufit.memory.replay import Category, Replay, Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import END_OF_PHASE, DeviceReading, Evidence, Measured, Moment, Parts, Phase, PhasePeak
+from gpufit.profile.record import (
+    END_OF_PHASE,
+    DeviceReading,
+    Evidence,
+    Measured,
+    Moment,
+    NamedSize,
+    Parts,
+    Phase,
+    PhasePeak,
+)
 from gpufit.sources.measure.cuda_accounting import account, known_blocks, moment_parts
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer
-from gpufit.sources.measure.recording import Recorder, Recording, recorded
+from gpufit.sources.measure.recording import Recorder, Recording, largest_temporaries, recorded
 from gpufit.sources.measure.storages import ResidentModel
 
 
@@ -154,7 +164,8 @@ def _phase_peak(
         if site not in highest or walked.live_bytes(position) >= walked.live_bytes(highest[site]):
             highest[site] = position
     site = max(highest, key=lambda name: (walked.live_bytes(highest[name]), highest[name]))
-    parts, readings = account(recording, walked.at(highest[site]), span.readings)
+    peak = walked.at(highest[site])
+    parts, readings = account(recording, peak, span.readings)
     highest[END_OF_PHASE] = phase.end
     return phase_peak(
         span.phase,
@@ -166,6 +177,7 @@ def _phase_peak(
             Moment(site=name, parts=parts_of(moment_parts(walked.at(position), parts)))
             for name, position in highest.items()
         ),
+        temporaries=largest_temporaries(recording, peak),
     )
 
 
@@ -182,6 +194,7 @@ def phase_peak(
     cached_tokens: int = 0,
     site: str = "",
     moments: tuple[Moment, ...] = (),
+    temporaries: tuple[NamedSize, ...] = (),
 ) -> PhasePeak:
     """A composition by category as a phase's peak."""
     parts = parts_of(composition)
@@ -192,6 +205,7 @@ def phase_peak(
         evidence=Evidence.MEASURED,
         site=site,
         moments=moments,
+        largest_temporaries=temporaries,
         cached_tokens=cached_tokens,
         readings=readings,
     )

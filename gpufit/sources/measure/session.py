@@ -20,6 +20,7 @@ from gpufit.sources.measure import loading
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.cuda_history import CudaRecording
 from gpufit.sources.measure.device import Ceiling, Device, environment, open_device
+from gpufit.sources.measure.drivers.autocast import Autocast
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.drivers.decoder import Decoder
 from gpufit.sources.measure.drivers.encoder import Encoder
@@ -142,14 +143,19 @@ def open_session(planned: PlannedRun) -> Session:
 
     config = model.config
     reached: list[Phase] = [Phase.LOAD]
+    driver = driver_for(config, planned.load_plan, job, device.torch_device)
     run_plan = RunPlan(
-        driver=driver_for(config, planned.load_plan, job, device.torch_device),
+        driver=autocast(driver, job, device.torch_device),
         make_recorder=make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: reached.append(phase),
         sites=site_names(model),
     )
-    precision = observe(model, run_plan.driver, job.stored, resident.weights.values(), config)
+    precision = observe(
+        model, run_plan.driver, job.stored, resident.weights.values(), config, autocast=job.compute_dtype
+    )
+    # A first forward may lay weights out anew (bitsandbytes packs its own for the processor): what is held from now on.
+    resident = resident_model(model, device.torch_device.type)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
     flags = (*flags, *device.notes(), *job.notes)
     loaded = Loaded(
@@ -206,6 +212,13 @@ def driver_for(config: Any, plan: loading.LoadPlan, job: Job, device: torch.devi
             return Encoder(device, vocabulary, job.seed)
 
 
+def autocast(driver: Driver, job: Job, device: torch.device) -> Driver:
+    """The driver, under autocast where the job names a compute dtype."""
+    if job.compute_dtype is None:
+        return driver
+    return Autocast(driver, device.type, getattr(torch, job.compute_dtype))
+
+
 def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
     """The model, the peak of loading it, and what it holds afterwards."""
     device = planned.device
@@ -236,7 +249,7 @@ def _load_within_memory(planned: PlannedRun) -> Any:
         return loading.load(planned.job, planned.load_plan, device)
     except (RuntimeError, MemoryError) as error:
         if not is_out_of_memory(error):
-            raise
+            raise loading.refusal(planned.job, error) from error
         asked = asked_bytes(str(error))
         what = f" (it asked for {format_size(asked)} more)" if asked else ""
         limit = planned.job.memory_limit_bytes

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from torch.utils.weak import WeakIdKeyDictionary
 
 from gpufit.memory.replay import Category, Given
 
@@ -26,6 +28,33 @@ class Storage:
     size_bytes: int
     dtype: str
     device: str
+
+
+_made_up: WeakIdKeyDictionary = WeakIdKeyDictionary()
+_numbers = itertools.count(1)
+
+
+def address_of(storage: torch.UntypedStorage) -> int:
+    """Where a storage's bytes begin.
+
+    A fake tensor's storage lies nowhere: it gets a number of its own, kept while it lives and never given twice.
+    Such numbers are names, not places: storages with neighbouring numbers are not neighbours.
+    """
+    if storage.device.type != "meta":
+        place: int = storage.data_ptr()
+        return place
+    address: int | None = _made_up.get(storage)
+    if address is None:
+        address = _made_up[storage] = next(_numbers)
+    return address
+
+
+def unfolds(types: Iterable[type]) -> bool:
+    """Whether an operation on tensors of these types is carried out by a wrapper tensor, on the plain ones inside it.
+
+    A dispatch mode leaves such an operation alone (NotImplemented) and is asked again for each plain one.
+    """
+    return any(hasattr(kind, "__tensor_flatten__") for kind in types)
 
 
 def plain_tensors(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
@@ -69,7 +98,7 @@ def storage_of(tensor: torch.Tensor) -> Storage | None:
     storage = tensor.untyped_storage()
     if storage.nbytes() == 0:
         return None
-    return Storage(storage.data_ptr(), storage.nbytes(), dtype_name(tensor.dtype), tensor.device.type)
+    return Storage(address_of(storage), storage.nbytes(), dtype_name(tensor.dtype), tensor.device.type)
 
 
 def storages_within(thing: Any) -> dict[int, Storage]:

@@ -9,10 +9,11 @@ from measure_plan import make_plan
 from model_files import LLAMA
 
 from gpufit.errors import MeasurementError
-from gpufit.memory.replay import Window, replay
+from gpufit.memory.replay import Event, Given, Label, Window, replay
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Phase
-from gpufit.sources.measure.cpu import CpuRecorder, read_event_tree
+from gpufit.profile.record import Measured, NamedSize, Phase
+from gpufit.sources.measure.cpu import CpuRecorder, Row, read_event_tree
+from gpufit.sources.measure.recording import Recording, bytes_by_operation, largest_temporaries
 from gpufit.sources.measure.run import measure_cell, recorded_run
 from gpufit.sources.measure.storages import resident_model, storages_within
 
@@ -126,14 +127,75 @@ def test_a_view_keeps_its_whole_storage() -> None:
     assert [storage.size_bytes for storage in found.values()] == [4000]
 
 
+def test_each_event_names_the_operation_it_happened_in() -> None:
+    left = torch.ones(8, 8)
+    recorder = CpuRecorder()
+    recorder.start()
+    product = left @ left
+    kept = torch.softmax(product, dim=-1, dtype=torch.float64)
+    copied = kept.t().contiguous()
+    recording = recorder.stop()
+    del copied
+    # A product of 8 x 8 float32; its cast to 8 bytes and the softmax of that, the cast freed at the end; the copy.
+    events = [(name, event.size_bytes) for name, event in zip(recording.operations, recording.events, strict=True)]
+    assert [one for one in events if one[1] >= 256] == [
+        ("aten::mm", 256),
+        ("aten::_to_copy", 512),
+        ("aten::_softmax", 512),
+        ("aten::clone", 512),
+    ]
+
+
+def test_bytes_are_summed_by_operation_the_largest_first() -> None:
+    events = [Event(1, 10), Event(2, 30), Event(1, 0), Event(3, 25)]
+    recording = Recording(events, [], operations=["mm", "cat", "", "mm"])
+    assert list(bytes_by_operation(recording, [0, 1, 3]).items()) == [("mm", 35), ("cat", 30)]
+    assert bytes_by_operation(recording, [1]) == {"cat": 30}
+
+
+def test_the_temporaries_at_a_peak_are_told_by_the_operations_that_made_them(
+    llama: transformers.PreTrainedModel,
+) -> None:
+    (prefill,) = measure(llama, Shape(200, 1, 2)).phases
+    sizes = [one.size_bytes for one in prefill.largest_temporaries]
+    assert 1 <= len(sizes) <= 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(one.name.startswith("aten::") for one in prefill.largest_temporaries)
+    assert 0 < sum(sizes) <= prefill.parts.temporaries_bytes
+
+
+def test_a_recorder_that_knows_no_operations_names_none() -> None:
+    events = [Event(1, 10), Event(2, 30), Event(3, 5)]
+    labels = [Label(2, "outputs", 2)]
+    (peak,) = replay([Given(9, 7, "temporaries")], events, labels, [Window(0, 3)])
+    assert peak.temporaries == (0, 2)
+    assert largest_temporaries(Recording(events, []), peak) == ()
+    named = Recording(events, [], operations=["aten::mm", "aten::mm", ""])
+    assert largest_temporaries(named, peak) == (
+        NamedSize(name="aten::mm", size_bytes=10),
+        NamedSize(name="outside of operations", size_bytes=5),
+    )
+
+
 def test_totals_that_do_not_follow_from_the_events_are_refused() -> None:
-    rows = [(1, "", 100, 64, 64), (2, "", 200, 32, 999)]
+    rows = [Row(1, "", 100, 64, 64), Row(2, "", 200, 32, 999)]
     with pytest.raises(MeasurementError, match="do not add up"):
         read_event_tree(rows, 0)
 
 
 def test_files_mapped_into_memory_are_no_blocks_of_the_allocator() -> None:
-    rows = [(1, "", 5000, 90_000, 0), (2, "", 100, 64, 64), (3, "", 5000, -90_000, 0), (4, "", 100, -64, 0)]
+    rows = [
+        Row(1, "", 5000, 90_000, 0),
+        Row(2, "", 100, 64, 64),
+        Row(3, "", 5000, -90_000, 0),
+        Row(4, "", 100, -64, 0),
+    ]
+    events = read_event_tree(rows, 0).events
+    assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]
+
+
+def test_the_end_of_a_file_mapped_before_the_recording_is_no_event() -> None:
+    rows = [Row(1, "", 100, 64, 64), Row(2, "", 5000, -90_000, 0), Row(3, "", 100, -64, 0)]
     events = read_event_tree(rows, 0).events
     assert [(event.address, event.size_bytes) for event in events] == [(100, 64), (100, 0)]
 
