@@ -332,8 +332,6 @@ class Workload(Record, frozen=True, kw_only=True):
     """`auto` or a dtype: how the weights were asked to be loaded."""
     logits_kept: str
     """`last`: logits of the last position, as generate() keeps them; `all`: of every position."""
-    memory_limit_bytes: Size | None = None
-    """The ceiling put on the device's memory for this run; absent where there was none."""
     images: Size = 0
     """Images in each sequence; their tokens are part of its context."""
     image_size: tuple[Count, Count] | None = None
@@ -349,6 +347,8 @@ class Workload(Record, frozen=True, kw_only=True):
     """What the weights were asked to be quantised with at load; absent: they were left as the files have them."""
     compute_dtype: str | None = None
     """The dtype of the autocast that the run was wrapped in; absent: there was none."""
+    memory_limit_bytes: Size | None = None
+    """The ceiling put on the device's memory for this run; absent where there was none."""
 
 
 TermName = Literal[

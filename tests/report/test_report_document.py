@@ -128,12 +128,6 @@ def test_one_cell_is_one_cell() -> None:
     assert note.startswith("1 cell ran out of memory")
 
 
-def test_a_ceiling_put_on_the_run_is_named_beside_what_ran_into_it() -> None:
-    workload = msgspec.structs.replace(make_profile().workload, memory_limit_bytes=6 * 2**30)
-    (note,) = document_of(profile=make_profile(cells=(out_of_memory(4096, 4),), workload=workload)).notes
-    assert note.startswith("1 cell ran out of memory on AMD EPYC under a limit of 6.00 GiB, the smallest")
-
-
 def test_images_and_another_cache_stand_in_the_notes() -> None:
     profile = make_profile()
     workload = msgspec.structs.replace(
@@ -144,6 +138,12 @@ def test_images_and_another_cache_stand_in_the_notes() -> None:
         "measured with 2 images of 448 x 336 pixels a sequence (388 tokens of its context)",
         "measured with static KV cache, dtype auto",
     )
+
+
+def test_a_ceiling_put_on_the_run_is_named_beside_what_ran_into_it() -> None:
+    workload = msgspec.structs.replace(make_profile().workload, memory_limit_bytes=6 * 2**30)
+    (note,) = document_of(profile=make_profile(cells=(out_of_memory(4096, 4),), workload=workload)).notes
+    assert note.startswith("1 cell ran out of memory on AMD EPYC under a limit of 6.00 GiB, the smallest")
 
 
 def test_a_clean_run_inside_its_domain_has_no_notes() -> None:

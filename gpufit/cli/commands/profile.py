@@ -163,15 +163,15 @@ def _request(arguments: argparse.Namespace) -> ProfileRequest:
         logits_kept=arguments.keep_logits,
         revision=arguments.revision,
         trust_remote_code=arguments.trust_remote_code,
-        memory_limit_bytes=arguments.memory_limit,
-        cell_seconds=arguments.cell_timeout,
-        adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
         images=arguments.images,
         image_size=arguments.image_size,
         cache_implementation=arguments.cache_implementation,
         kv_cache_dtype=arguments.kv_cache_dtype,
         quantization=arguments.quantization,
         compute_dtype=arguments.compute_dtype,
+        memory_limit_bytes=arguments.memory_limit,
+        cell_seconds=arguments.cell_timeout,
+        adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
         resume=arguments.resume,
         force=arguments.force,
     )
@@ -185,10 +185,10 @@ def grid_line(workload: Workload, device: str, cell_seconds: int) -> str:
         ", ".join(format_tokens(one) for one in counts) for counts in (workload.contexts_tokens, workload.concurrencies)
     )
     generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
-    limit = workload.memory_limit_bytes
     precision = [f"dtype {workload.dtype_requested}"]
     precision += [f"quantization {workload.quantization}"] if workload.quantization else []
     precision += [f"compute dtype {workload.compute_dtype}"] if workload.compute_dtype else []
+    limit = workload.memory_limit_bytes
     settings = [
         *precision,
         f"device {device}",
@@ -251,11 +251,11 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     ]
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
-    lines += host_memory_lines(profile)
     growth = cache_growth(profile)
     if growth is not None:
         lines.append(growth_sentence(growth))
     lines += temporaries_lines(profile)
+    lines += host_memory_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:

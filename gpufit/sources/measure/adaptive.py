@@ -20,8 +20,9 @@ GOOD_ENOUGH = 0.005
 """Held-out error, as a share of `allocated`, up to which no further cells are run (assumed: a quarter of the 2 %
 that the upper bound allows for fragmentation)."""
 
-FIRST_CELLS = FEWEST_CELLS_TO_HOLD_OUT + 1
-"""With one cell more than a fit needs in order to hold two out, three contexts stay in it, whichever the two are."""
+FEWEST_FIRST_CELLS = 8
+"""Cells of the first round: six to pin the growth (constant, with sequences, with tokens, with their square and what is
+shared by sequences), two to test it."""
 
 MORE_CELLS = 3
 """Cells added at a time."""
@@ -59,29 +60,29 @@ def next_round(workload: Workload, steps: Collection[int], done: Sequence[Cell],
 
 
 def first_cells(workload: Workload, steps: Collection[int]) -> tuple[CellKey, ...]:
-    """The cells of the first round, smallest first: FIRST_CELLS at least, as far as the grid goes.
+    """The cells of the first round, smallest first: at least as many as a fit needs in order to hold any out.
 
-    Three contexts, each at two concurrencies, and the largest cell of all: with that one and any other held out, every
-    one of the three is still in the fit, so that a curve can be told from a line. Both sides of each step join them.
+    The largest cell and the middle one are what the fit is tested on; the smallest context and the largest, each at
+    two concurrencies, pin its terms; so do both sides of each step.
     """
     cells = grid(workload)
     contexts, many = sorted(set(workload.contexts_tokens)), sorted(set(workload.concurrencies))
     short, middle, long = contexts[0], contexts[len(contexts) // 2], contexts[-1]
     few, some, most = many[0], many[len(many) // 2], many[-1]
-    chosen = {(short, few), (short, most), (middle, few), (middle, some), (long, few), (long, some), (long, most)}
+    chosen = {(short, few), (short, most), (middle, some), (long, few), (long, some), (long, most)}
     for step in steps:
         for side in _sides(contexts, step):
             chosen |= {(side, few), (side, most)}
     picked = {cell for cell in cells if (cell.context_tokens, cell.concurrency) in chosen}
-    lacking = FIRST_CELLS - len(picked)
+    lacking = FEWEST_FIRST_CELLS - len(picked)
     return _in_order(cells, picked | _spread(cells, picked, lacking))
 
 
 def _sides(contexts: Sequence[int], step: int) -> Iterable[int]:
-    """The contexts next to a step: the last that lies within it, and the first beyond."""
-    within = [context for context in contexts if context <= step]
-    beyond = [context for context in contexts if context > step]
-    return (*within[-1:], *beyond[:1])
+    """The contexts next to a step: the last below it, and the first two that reach it."""
+    below = [context for context in contexts if context < step]
+    beyond = [context for context in contexts if context >= step]
+    return (*below[-1:], *beyond[:2])
 
 
 def _spread(cells: Sequence[CellKey], taken: Iterable[CellKey], count: int) -> set[CellKey]:

@@ -13,7 +13,7 @@ import msgspec
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable, remove_leftovers, sole_writer
-from gpufit.memory.fit import FEWEST_CONTEXTS, fit_memory_model, without_lesser_moments
+from gpufit.memory.fit import FEWEST_CONTEXTS_FOR_A_CURVE, fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
@@ -28,7 +28,9 @@ from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles
 from gpufit.units import format_size
 
-DEFAULT_CONTEXTS = (128, 512, 1024)
+DEFAULT_CONTEXTS = (256, 512, 1024)
+"""Powers of two from 256 on: oneDNN's matrix products take scratch by other rules below."""
+
 DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
 DEFAULT_CELL_SECONDS = 900
@@ -64,13 +66,6 @@ class ProfileRequest:
     logits_kept: str = "last"
     revision: str | None = None
     trust_remote_code: bool = False
-    memory_limit_bytes: int | None = None
-    """A ceiling below the device's own memory."""
-    cell_seconds: int = DEFAULT_CELL_SECONDS
-    """A cell that takes longer is given up."""
-    adaptive: bool | None = None
-    """Run few cells, and more only where the memory model misses those held out. None: so where neither contexts nor
-    concurrencies are given; lists that are given are a grid to be run whole."""
     images: int | None = None
     """Images in each sequence; None: one, where the model takes images."""
     image_size: tuple[int, int] | None = None
@@ -80,6 +75,13 @@ class ProfileRequest:
     kv_cache_dtype: str = "auto"
     quantization: str | None = None
     compute_dtype: str | None = None
+    memory_limit_bytes: int | None = None
+    """A ceiling below the device's own memory."""
+    cell_seconds: int = DEFAULT_CELL_SECONDS
+    """A cell that takes longer is given up."""
+    adaptive: bool | None = None
+    """Run few cells, and more only where the memory model misses those held out. None: so where neither contexts nor
+    concurrencies are given; lists that are given are a grid to be run whole."""
     resume: bool = False
     force: bool = False
 
@@ -180,13 +182,13 @@ class Campaign:
             logits_kept=request.logits_kept,
             trust_remote_code=request.trust_remote_code,
             stored=self.files.stored,
-            memory_limit_bytes=request.memory_limit_bytes,
             images=request.images,
             image_size=request.image_size,
             cache_implementation=request.chosen_cache,
             kv_cache_dtype=request.kv_cache_dtype,
             quantization=request.quantization,
             compute_dtype=request.compute_dtype,
+            memory_limit_bytes=request.memory_limit_bytes,
         )
 
     @property
@@ -199,15 +201,14 @@ class Campaign:
 
     def _planned(self, planned: Planned) -> None:
         new_tokens = self.request.new_tokens if planned.generates else 0
-        self.steps = tuple(step for step in (planned.sliding_window, planned.chunk_tokens) if step is not None)
+        self.steps = planned.context_steps
         self.workload = Workload(
-            contexts_tokens=_contexts(self.request, planned, self.steps, new_tokens),
+            contexts_tokens=_contexts(self.request, planned, new_tokens),
             concurrencies=self.request.concurrencies or DEFAULT_CONCURRENCIES,
             new_tokens=new_tokens,
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
             logits_kept=self.request.logits_kept,
-            memory_limit_bytes=self.request.memory_limit_bytes,
             images=planned.images,
             image_size=planned.image_size,
             image_tokens=planned.image_tokens,
@@ -215,6 +216,7 @@ class Campaign:
             kv_cache_dtype=self.request.kv_cache_dtype,
             quantization=self.request.quantization,
             compute_dtype=self.request.compute_dtype,
+            memory_limit_bytes=self.request.memory_limit_bytes,
         )
         if self.profile is not None:
             self._check_same_settings(self.profile)
@@ -319,11 +321,11 @@ class Campaign:
         if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
         model = self._fit(self.profile, cells)
-        kept = (*self.profile.cells, *self._not_needed(self.workload, cells))
+        cells_kept = self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model)
         profile = msgspec.structs.replace(
             self.profile,
             memory_model=model,
-            cells=kept if model is None else without_lesser_moments(kept, model),
+            cells=(*cells_kept, *self._not_needed(self.workload, cells)),
             complete=True,
         )
         save_profile(profile, self.output)
@@ -352,9 +354,9 @@ def _check_installed() -> None:
         )
 
 
-def _contexts(request: ProfileRequest, planned: Planned, steps: Sequence[int], new_tokens: int) -> tuple[int, ...]:
+def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
     """The contexts asked for, or the default ones that the model can take. Raises UsageError for others."""
-    contexts = request.contexts or _default_contexts(planned, steps, new_tokens)
+    contexts = request.contexts or _default_contexts(planned, new_tokens)
     for context in contexts:
         shape = Shape(context, new_tokens, 1)
         wrong = beyond_positions(request.model, planned.position_limit, planned.decodes_apart, shape) or (
@@ -365,31 +367,35 @@ def _contexts(request: ProfileRequest, planned: Planned, steps: Sequence[int], n
     return contexts
 
 
-def _default_contexts(planned: Planned, steps: Sequence[int], new_tokens: int) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS and those beside a step, beside the images of each sequence, as far as the model's positions go.
+def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
 
-    Where fewer than two of them fit, a quarter, a half and all of what the model takes: with one context alone growth
-    would stay unknown.
+    Where fewer than three of them fit, a quarter, a half and all of what the model takes: two could not tell a curve from
+    a line.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
-    wanted = tuple(planned.image_tokens + one for one in _beside_steps(steps))
+    wanted = tuple(planned.image_tokens + one for one in _on_both_sides(planned.context_steps))
     if longest is None:
         return wanted
     fitting = tuple(one for one in wanted if one <= longest)
-    if len(fitting) >= FEWEST_CONTEXTS:
+    if len(fitting) >= FEWEST_CONTEXTS_FOR_A_CURVE:
         return fitting
     room = longest - planned.image_tokens
     return tuple(sorted({planned.image_tokens + max(room // parts, 1) for parts in (4, 2, 1)}))
 
 
-def _beside_steps(steps: Sequence[int]) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS, with a context on the other side of every step where they lie all on one."""
+def _on_both_sides(steps: Sequence[int]) -> tuple[int, ...]:
+    """DEFAULT_CONTEXTS, with one below every step and two that reach it, as far as they go.
+
+    What begins at a step may grow with tokens or with their square: one context beyond could not tell which.
+    """
     contexts = set(DEFAULT_CONTEXTS)
     for step in steps:
-        if all(context > step for context in DEFAULT_CONTEXTS):
+        if all(context >= step for context in DEFAULT_CONTEXTS):
             contexts.add(max(step // 2, 1))
-        if all(context <= step for context in DEFAULT_CONTEXTS) and 2 * step <= LONGEST_STEP_CONTEXT:
-            contexts.add(2 * step)
+        beyond = [context for context in DEFAULT_CONTEXTS if context >= step]
+        further = [step, 2 * step] if not beyond else [2 * max(beyond)] if len(beyond) == 1 else []
+        contexts.update(context for context in further if context <= LONGEST_STEP_CONTEXT)
     return tuple(sorted(contexts))
 
 

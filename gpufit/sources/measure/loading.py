@@ -120,35 +120,43 @@ def sliding_window(config: Any) -> int | None:
     return int(window) if isinstance(window, int) and window > 0 and slides else None
 
 
-def chunk_in_config(config: Any) -> int | None:
-    """Tokens that a recurrent or chunked layer takes at a time, where the config names them; else None.
+def padded_chunk(config: Any) -> int | None:
+    """Tokens that a recurrent layer takes at a time, padding the last piece, where the config names them; else None.
 
     `chunk_size` is Mamba 2's (https://huggingface.co/docs/transformers/model_doc/mamba2), `mamba_chunk_size` that of
-    hybrids (Bamba, Falcon H1, Granite 4), `attention_chunk_size` Llama 4's.
+    hybrids (Bamba, Falcon H1, Granite 4).
     """
-    inner = text_config(config)
-    for name in ("chunk_size", "mamba_chunk_size", "attention_chunk_size"):
-        size = getattr(inner, name, None)
-        if isinstance(size, int) and size > 0:
-            return size
-    return None
+    return _first_size(config, ("chunk_size", "mamba_chunk_size"))
+
+
+def context_steps(config: Any) -> tuple[int, ...]:
+    """Contexts at which memory may begin to grow otherwise, as far as the config names them.
+
+    A sliding window; a chunk; Llama 4's `attention_chunk_size`.
+    """
+    steps = (sliding_window(config), padded_chunk(config), _first_size(config, ("attention_chunk_size",)))
+    return tuple(step for step in steps if step is not None)
 
 
 def chunk_tokens(model: torch.nn.Module) -> int | None:
-    """Tokens that a layer works on at once, padding the last piece; None where no layer does.
+    """The padded chunk of a model's layers: its config's, or that of a gated delta net; None where nothing is padded.
 
-    Mamba 2 mixers keep the number as `chunk_size`; gated delta nets have it as the default of the function that they
-    call (`torch_chunk_gated_delta_rule` beside them).
+    Gated delta nets have it as the default of the function that they call, `torch_chunk_gated_delta_rule` beside them.
     """
+    announced = padded_chunk(model.config)
+    if announced is not None:
+        return announced
     for module in model.modules():
-        kept = getattr(module, "chunk_size", None)
-        if type(kept) is int and kept > 0:
-            return kept
         if "Delta" in type(module).__name__:
             for name, rule in vars(sys.modules[type(module).__module__]).items():
                 if name.startswith("torch_chunk"):
                     return int(inspect.signature(rule).parameters["chunk_size"].default)
     return None
+
+
+def _first_size(config: Any, names: tuple[str, ...]) -> int | None:
+    sizes = (getattr(text_config(config), name, None) for name in names)
+    return next((size for size in sizes if isinstance(size, int) and size > 0), None)
 
 
 def refusal(job: Job, error: Exception) -> GpufitError:

@@ -50,8 +50,6 @@ class Job(Record, frozen=True, kw_only=True):
     trust_remote_code: bool
     stored: tuple[DtypeShare, ...]
     """Dtypes found in the model's files."""
-    memory_limit_bytes: Size | None = None
-    """A ceiling below the device's own memory."""
     notes: tuple[str, ...] = ()
     """What a reader of the profile should know about how the model is loaded, in words."""
     images: Size | None = None
@@ -66,6 +64,8 @@ class Job(Record, frozen=True, kw_only=True):
     """A name of quantization.METHODS, applied while loading; None leaves the weights as the files have them."""
     compute_dtype: str | None = None
     """The dtype of autocast around every run; None runs without autocast."""
+    memory_limit_bytes: Size | None = None
+    """A ceiling below the device's own memory."""
 
 
 class Grid(Record, frozen=True, kw_only=True):
@@ -86,10 +86,6 @@ class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="plann
     architecture: str
     generates: bool
     position_limit: int | None
-    sliding_window: int | None = None
-    """Tokens a sliding layer sees; None where no layer slides."""
-    chunk_tokens: int | None = None
-    """Tokens that a recurrent or chunked layer takes at a time, where the config names them."""
     decodes_apart: bool = False
     """Whether new tokens have positions of their own (an encoder-decoder)."""
     images: Size = 0
@@ -97,6 +93,8 @@ class Planned(Record, frozen=True, kw_only=True, tag_field="message", tag="plann
     image_size: tuple[Count, Count] | None = None
     image_tokens: Size = 0
     """Tokens of each prompt that its images take."""
+    context_steps: tuple[Count, ...] = ()
+    """Contexts at which memory may begin to grow otherwise: a sliding window, a chunk."""
 
 
 class Loaded(Record, frozen=True, kw_only=True, tag_field="message", tag="loaded"):

@@ -67,12 +67,11 @@ class PlannedRun:
             architecture=(getattr(config, "architectures", None) or [type(config).__name__])[0],
             generates=self.load_plan.generates,
             position_limit=loading.position_limit(config),
-            sliding_window=loading.sliding_window(config),
-            chunk_tokens=loading.chunk_in_config(config),
             decodes_apart=self.load_plan.decodes_apart,
             images=self.load_plan.images.count,
             image_size=self.load_plan.images.size,
             image_tokens=self.load_plan.images.tokens,
+            context_steps=loading.context_steps(config),
         )
 
 

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 import transformers
+from architectures import ARCHITECTURES
 
 from gpufit.errors import MeasurementError, UnreadableInputError, UsageError
-from gpufit.sources.measure.loading import chunk_in_config, plan_load, position_limit, refusal, sliding_window
+from gpufit.sources.measure.loading import (
+    chunk_tokens,
+    context_steps,
+    plan_load,
+    position_limit,
+    refusal,
+    sliding_window,
+)
 from gpufit.sources.measure.protocol import Job
 
 pytestmark = pytest.mark.model
@@ -63,16 +71,31 @@ def test_sliding_window(config: transformers.PreTrainedConfig, window: int | Non
 
 
 @pytest.mark.parametrize(
-    ("config", "chunk"),
+    ("config", "steps"),
     [
-        (transformers.LlamaConfig(), None),
-        (transformers.Mamba2Config(chunk_size=256), 256),
-        (transformers.BambaConfig(mamba_chunk_size=128), 128),
-        (transformers.Llama4TextConfig(attention_chunk_size=8192), 8192),
+        (transformers.LlamaConfig(), ()),
+        (transformers.MistralConfig(sliding_window=4096), (4096,)),
+        (transformers.Mamba2Config(chunk_size=256), (256,)),
+        (transformers.BambaConfig(mamba_chunk_size=128), (128,)),
+        (transformers.Llama4TextConfig(attention_chunk_size=8192), (8192,)),
     ],
 )
-def test_chunk_in_config(config: transformers.PreTrainedConfig, chunk: int | None) -> None:
-    assert chunk_in_config(config) == chunk
+def test_contexts_at_which_memory_may_grow_otherwise(
+    config: transformers.PreTrainedConfig, steps: tuple[int, ...]
+) -> None:
+    assert context_steps(config) == steps
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [
+        ("llama", None),
+        ("mamba2", 32),  # as its config has it
+        ("qwen3_next", 64),  # the default of the function its gated delta net calls, in no config
+    ],
+)
+def test_chunks_that_a_model_pads(name: str, chunk: int | None) -> None:
+    assert chunk_tokens(ARCHITECTURES[name]().build()) == chunk
 
 
 def save_config(folder: object, config: transformers.PreTrainedConfig, architecture: str) -> str:
