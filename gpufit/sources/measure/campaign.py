@@ -370,8 +370,8 @@ def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tup
 def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
     """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
 
-    Where fewer than three of them fit, a quarter, a half and all of what the model takes: two could not tell a curve from
-    a line.
+    Where fewer than three of them fit, a quarter, a half and all of what the model takes: two could not tell a curve
+    from a line.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
     wanted = tuple(planned.image_tokens + one for one in _on_both_sides(planned.context_steps))
