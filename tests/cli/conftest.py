@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import pytest
+
+from gpufit.profile.record import Cell, Measured
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,18 @@ def command(*arguments: str | Path) -> list[str]:
 def environment(home: Path) -> dict[str, str]:
     variables = {name: str(home) for name in ("HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
     return os.environ | variables | {"HF_HUB_OFFLINE": "1", "COLUMNS": "110", "NO_COLOR": "1"}
+
+
+def without_moments(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells as far as no run changes them once they have ended: a finished profile drops the lesser moments."""
+    kept = []
+    for cell in cells:
+        outcome = cell.outcome
+        if isinstance(outcome, Measured):
+            phases = tuple(msgspec.structs.replace(peak, moments=()) for peak in outcome.phases)
+            outcome = msgspec.structs.replace(outcome, phases=phases)
+        kept.append(msgspec.structs.replace(cell, outcome=outcome))
+    return kept
 
 
 @pytest.fixture(scope="session")

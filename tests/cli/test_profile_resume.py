@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Run, command, environment
+from conftest import Run, command, environment, without_moments
 
 from gpufit.profile.record import Measured, OutOfMemory, Skipped
 from gpufit.profile.store import load_profile
@@ -55,7 +55,7 @@ def test_finished_cells_survive_a_kill_and_resume_goes_on(gpufit: Run, llama_dir
     after = load_profile(path)
     assert after.complete
     assert len(after.cells) == 12
-    assert after.cells[: len(before.cells)] == before.cells
+    assert without_moments(after.cells)[: len(before.cells)] == without_moments(before.cells)
     assert after.created_at == before.created_at
     assert f"[{len(before.cells) + 1}/12]" in done.stderr
     assert list(tmp_path.glob(".profile*")) == []
