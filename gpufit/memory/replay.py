@@ -60,6 +60,8 @@ class _Block:
     size_bytes: int
     labels: list[tuple[int, Category]] = field(default_factory=list)
     """(first position at which it counts, category)."""
+    event: int | None = None
+    """Index of the event that allocated it; None for one that was given."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,8 @@ class Peak:
     """Bytes by category; they add up to `live_bytes`."""
     blocks: tuple[int, ...]
     """Sizes of the blocks alive then."""
+    temporaries: tuple[int, ...] = ()
+    """Which events allocated the temporaries alive then, by index."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,7 @@ def _assign(given: Iterable[Given], events: Sequence[Event], waiting: Sequence[L
         if ended is not None:
             lifetimes.rows.append((ended[0], position + 1, ended[1]))
         if event.size_bytes:
-            live[event.address] = (position + 1, _Block(event.size_bytes))
+            live[event.address] = (position + 1, _Block(event.size_bytes, event=position))
     lifetimes.rows.extend((born, never, block) for born, block in live.values())
     return lifetimes
 
@@ -159,14 +163,18 @@ def _peak_positions(lifetimes: _Lifetimes, events: Sequence[Event], windows: Seq
 
 def _compose(alive: Sequence[_Block], position: int) -> Peak:
     composition: dict[Category, int] = {}
+    temporaries = []
     for block in alive:
         category = _category_at(block, position)
         composition[category] = composition.get(category, 0) + block.size_bytes
+        if category == "temporaries" and block.event is not None:
+            temporaries.append(block.event)
     return Peak(
         position=position,
         live_bytes=sum(block.size_bytes for block in alive),
         composition=composition,
         blocks=tuple(block.size_bytes for block in alive),
+        temporaries=tuple(temporaries),
     )
 
 

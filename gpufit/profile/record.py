@@ -110,6 +110,13 @@ class DeviceReading(Record, frozen=True, kw_only=True):
     """The reading, in bytes."""
 
 
+class NamedSize(Record, frozen=True, kw_only=True):
+    """How many bytes go by one name."""
+
+    name: str
+    size_bytes: Size
+
+
 class PhasePeak(Record, frozen=True, kw_only=True):
     """The highest moment of one phase of one cell."""
 
@@ -122,6 +129,9 @@ class PhasePeak(Record, frozen=True, kw_only=True):
     """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
     readings: tuple[DeviceReading, ...] = ()
     """What the device's own counters said over this phase."""
+    largest_temporaries: tuple[NamedSize, ...] = ()
+    """The operations that made most of the temporaries alive at the peak, largest first; empty where the recorder
+    cannot tell (cards, older profiles)."""
 
 
 class Measured(Record, frozen=True, kw_only=True, tag_field="type", tag="measured"):

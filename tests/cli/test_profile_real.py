@@ -181,6 +181,20 @@ def test_weights_can_be_quantised_while_loading_and_the_narration_says_all_of_it
     assert prefill.parts.weights_bytes == linear + 5 * rows + (LLAMA_PARAMETERS - linear) * 2
 
 
+def test_the_narration_says_what_temporaries_are_made_of(smollm2: tuple[Profile, str]) -> None:
+    profile, narration = smollm2
+    (line,) = [line for line in narration.splitlines() if line.startswith("prefill: temporaries")]
+    (largest,) = [
+        peak
+        for cell, peak in peaks(profile)
+        if peak.phase is Phase.PREFILL and (cell.context_tokens, cell.concurrency) == (256, 2)
+    ]
+    assert "at the peak of context 256 x 2" in line
+    assert [one.name in line for one in largest.largest_temporaries] == [True] * len(largest.largest_temporaries)
+    assert largest.largest_temporaries
+    assert sum(one.size_bytes for one in largest.largest_temporaries) <= largest.parts.temporaries_bytes
+
+
 def test_a_compute_dtype_is_not_derived_from_the_weights_nor_they_from_it(
     gpufit: Run, llama_dir: Path, tmp_path: Path
 ) -> None:

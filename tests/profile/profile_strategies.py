@@ -21,6 +21,7 @@ from gpufit.profile.record import (
     Measured,
     MemoryModel,
     ModelInfo,
+    NamedSize,
     OutOfMemory,
     PartModel,
     Parts,
@@ -66,6 +67,7 @@ def peaks(draw: st.DrawFn) -> PhasePeak:
         evidence=draw(evidence),
         cached_tokens=draw(sizes),
         readings=draw(some(readings)),
+        largest_temporaries=draw(some(st.builds(NamedSize, name=words, size_bytes=sizes))),
     )
 
 

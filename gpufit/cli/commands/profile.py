@@ -14,7 +14,7 @@ from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
 from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Cell, Profile, Workload
+    from gpufit.profile.record import Cell, PhasePeak, Profile, Workload
     from gpufit.sources.measure.campaign import ProfileRequest
 
 
@@ -153,6 +153,22 @@ def cell_line(cell: Cell) -> str:
             return f"{where}: skipped: {skipped.why}"
 
 
+def temporaries_lines(profile: Profile) -> list[str]:
+    """What the temporaries of each phase are made of, in the cell that took most; nothing where no recorder told."""
+    largest: dict[str, tuple[Cell, PhasePeak]] = {}
+    for cell in profile.measured_cells:
+        for peak in cell.outcome.phases:  # type: ignore[union-attr]
+            if peak.phase not in largest or peak.allocated_bytes >= largest[peak.phase][1].allocated_bytes:
+                largest[peak.phase] = (cell, peak)
+    return [
+        f"{peak.phase}: temporaries {format_size(peak.parts.temporaries_bytes)} at the peak of context "
+        f"{format_tokens(cell.context_tokens)} x {cell.concurrency}, most of them from "
+        + ", ".join(f"{one.name} {format_size(one.size_bytes)}" for one in peak.largest_temporaries)
+        for cell, peak in largest.values()
+        if peak.largest_temporaries
+    ]
+
+
 def summary_lines(profile: Profile, output: Path) -> list[str]:
     """What was measured, how well it is understood, and what to do next."""
     measured = len(profile.measured_cells)
@@ -162,6 +178,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     ]
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
+    lines += temporaries_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:

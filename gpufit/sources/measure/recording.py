@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gpufit.memory.replay import Event
-from gpufit.profile.record import DeviceReading
+from gpufit.memory.replay import Event, Peak
+from gpufit.profile.record import DeviceReading, NamedSize
+
+OUTSIDE = "outside of operations"
+"""Where torch's bindings make something themselves: a Python number among arguments, a tensor of Python values."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,19 @@ def bytes_by_operation(recording: Recording, births: Iterable[int]) -> dict[str,
         name = recording.operations[index]
         sizes[name] = sizes.get(name, 0) + recording.events[index].size_bytes
     return dict(sorted(sizes.items(), key=lambda one: (-one[1], one[0])))
+
+
+LARGEST = 3
+"""How many operations a phase names."""
+
+
+def largest_temporaries(recording: Recording, peak: Peak) -> tuple[NamedSize, ...]:
+    """The operations that made most of a peak's temporaries; none where the recorder cannot tell."""
+    if not recording.operations:
+        return ()
+    sizes = bytes_by_operation(recording, peak.temporaries)
+    named = [NamedSize(name=name or OUTSIDE, size_bytes=size) for name, size in sizes.items()]
+    return tuple(named[:LARGEST])
 
 
 class Recorder(Protocol):

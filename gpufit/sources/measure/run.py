@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from gpufit.memory.replay import Category, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceReading, Evidence, Measured, Parts, Phase, PhasePeak
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer
-from gpufit.sources.measure.recording import Recorder, Recording, recorded
+from gpufit.sources.measure.recording import Recorder, Recording, largest_temporaries, recorded
 from gpufit.sources.measure.storages import ResidentModel
 
 
@@ -129,7 +131,10 @@ def peaks(
     given, labels = known_blocks(recording, resident.given, 0, observer.labels(recording.positions))
     found = replay(given, recording.events, labels, windows)
     return tuple(
-        phase_peak(span.phase, *account(recording, peak, span.readings), span.cached_tokens)
+        msgspec.structs.replace(
+            phase_peak(span.phase, *account(recording, peak, span.readings), span.cached_tokens),
+            largest_temporaries=largest_temporaries(recording, peak),
+        )
         for span, peak in zip(spans, found, strict=True)
     )
 

@@ -9,11 +9,11 @@ from measure_plan import make_plan
 from model_files import LLAMA
 
 from gpufit.errors import MeasurementError
-from gpufit.memory.replay import Event, Window, replay
+from gpufit.memory.replay import Event, Given, Label, Window, replay
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Phase
+from gpufit.profile.record import Measured, NamedSize, Phase
 from gpufit.sources.measure.cpu import CpuRecorder, Row, read_event_tree
-from gpufit.sources.measure.recording import Recording, bytes_by_operation
+from gpufit.sources.measure.recording import Recording, bytes_by_operation, largest_temporaries
 from gpufit.sources.measure.run import measure_cell, recorded_run
 from gpufit.sources.measure.storages import resident_model, storages_within
 
@@ -151,6 +151,30 @@ def test_bytes_are_summed_by_operation_the_largest_first() -> None:
     recording = Recording(events, [], operations=["mm", "cat", "", "mm"])
     assert list(bytes_by_operation(recording, [0, 1, 3]).items()) == [("mm", 35), ("cat", 30)]
     assert bytes_by_operation(recording, [1]) == {"cat": 30}
+
+
+def test_the_temporaries_at_a_peak_are_told_by_the_operations_that_made_them(
+    llama: transformers.PreTrainedModel,
+) -> None:
+    (prefill,) = measure(llama, Shape(200, 1, 2)).phases
+    sizes = [one.size_bytes for one in prefill.largest_temporaries]
+    assert 1 <= len(sizes) <= 3
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(one.name.startswith("aten::") for one in prefill.largest_temporaries)
+    assert 0 < sum(sizes) <= prefill.parts.temporaries_bytes
+
+
+def test_a_recorder_that_knows_no_operations_names_none() -> None:
+    events = [Event(1, 10), Event(2, 30), Event(3, 5)]
+    labels = [Label(2, "outputs", 2)]
+    (peak,) = replay([Given(9, 7, "temporaries")], events, labels, [Window(0, 3)])
+    assert peak.temporaries == (0, 2)
+    assert largest_temporaries(Recording(events, []), peak) == ()
+    named = Recording(events, [], operations=["aten::mm", "aten::mm", ""])
+    assert largest_temporaries(named, peak) == (
+        NamedSize(name="aten::mm", size_bytes=10),
+        NamedSize(name="outside of operations", size_bytes=5),
+    )
 
 
 def test_totals_that_do_not_follow_from_the_events_are_refused() -> None:
