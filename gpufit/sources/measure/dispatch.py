@@ -141,9 +141,6 @@ class _Operations(TorchDispatchMode):  # type: ignore[misc]
         result = func(*args, **kwargs)
         for storage in self._storages((result,)):
             self._recorder.met(storage, made=True)
-        if func._schema.is_mutable:
-            for storage in self._storages((*args, *kwargs.values())):
-                self._recorder.met(storage, made=True)  # an argument that was empty before has been filled
         return result
 
     @contextlib.contextmanager

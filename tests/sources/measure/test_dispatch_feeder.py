@@ -12,6 +12,7 @@ from architectures import ARCHITECTURES
 from measure_plan import make_decoder
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
+from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
 from gpufit.memory.replay import Event, Peak, Window, replay
 from gpufit.memory.terms import Shape
@@ -242,6 +243,23 @@ def test_storages_that_grow_in_place_are_a_free_and_an_allocation() -> None:
     assert peak.live_bytes == 104
 
 
+def test_a_storage_from_before_that_is_resized_itself_is_a_free_and_an_allocation() -> None:
+    storage = torch.zeros(4).untyped_storage()
+    place = storage.data_ptr()
+    _, recording = recorded(lambda: storage.resize_(400))
+    assert recording.events == [Event(place, 0), Event(storage.data_ptr(), 400)]
+
+
+def test_what_a_quantised_weight_makes_of_itself_in_a_product_is_seen() -> None:
+    linear = torch.nn.Linear(128, 256, bias=False, dtype=torch.bfloat16)
+    quantize_(linear, Int8WeightOnlyConfig())
+    with torch.no_grad():
+        signs, _ = recorded(lambda: linear(torch.zeros(2, 128, dtype=torch.bfloat16)))
+    # The weight as bfloat16, made for the product and gone with it.
+    assert ("+", 128 * 256 * 2) in signs
+    assert ("-", 128 * 256 * 2) in signs
+
+
 def test_the_end_of_a_storage_from_before_is_seen_once_an_operation_has_used_it() -> None:
     held = [torch.zeros(4)]
     place = held[0].untyped_storage().data_ptr()
@@ -254,6 +272,23 @@ def test_what_torch_makes_of_python_values_is_seen() -> None:
     kept = []
     signs, _ = recorded(lambda: kept.append(torch.tensor([1.0, 2.0, 3.0])))
     assert signs == [("+", 12)]
+
+
+class Widening(TwoTensor):
+    """A wrapper tensor that computes in float64 and gives float32, out of sight of the operation it is asked for."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+        wide = [one.a.double() if isinstance(one, Widening) else one for one in args]
+        return func(*wide, **(kwargs or {})).float()
+
+
+def test_what_a_wrapper_tensor_makes_and_drops_in_its_own_dispatch_is_seen() -> None:
+    wrapped = Widening(torch.zeros(8), torch.zeros(8))
+    kept = []
+    signs, _ = recorded(lambda: kept.append(wrapped.exp()))
+    # Twice 8 float64 (widened, and its exp), then 8 float32 that stay.
+    assert sorted(signs) == [("+", 32), ("+", 64), ("+", 64), ("-", 64), ("-", 64)]
 
 
 def test_a_wrapper_tensor_is_followed_by_the_plain_ones_inside_it() -> None:
