@@ -48,6 +48,10 @@ are exact, so where the terms are the right ones nothing but the rounding of flo
 WORTH_A_TERM = 0.7
 """A further term has to bring the worst miss below this share of what it was, or it explains nothing (assumed)."""
 
+_ASSUMED_MASK = Coefficient(term="per_token_squared_beyond_window", bytes_per_unit=3.0)
+"""What sliding attention is assumed to add where prompts fill the window and no two contexts show it: a mask of a byte
+and its copy in a 16-bit dtype, of every sequence. So did Mistral and Gemma 3 under transformers 5.24 with sdpa."""
+
 FARTHEST = (2**22, 2**14)
 """Tokens of a sequence and sequences at once up to which moments are compared (assumed)."""
 
@@ -99,21 +103,27 @@ def without_lesser_moments(cells: Iterable[Cell], model: MemoryModel) -> tuple[C
 
     The others are the highest at no shape; dropped, they change no answer, and a profile stays a tenth of the size.
     """
-    sites = {one.phase: {moment.site for moment in one.moments} for one in model.phases}
-    return tuple(_without_lesser_moments(cell, sites) for cell in cells)
+    whole = tuple(cells)
+    for one in model.phases:
+        sites = {moment.site for moment in one.moments}
+        common = _common_sites(_samples(whole, one.phase))
+        whole = tuple(_without_lesser_moments(cell, one.phase, sites, common) for cell in whole)
+    return whole
 
 
-def _without_lesser_moments(cell: Cell, sites: Mapping[Phase, set[str]]) -> Cell:
+def _without_lesser_moments(cell: Cell, phase: Phase, sites: set[str], common: set[str]) -> Cell:
     if not isinstance(cell.outcome, Measured):
         return cell
-    phases = tuple(
-        msgspec.structs.replace(
-            peak,
-            moments=tuple(one for one in peak.moments if one.site in {*sites.get(peak.phase, ()), peak.site}),
-        )
-        for peak in cell.outcome.phases
-    )
-    return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=phases))
+    phases = []
+    for peak in cell.outcome.phases:
+        if peak.phase is phase and peak.moments:
+            elsewhere = [one for one in peak.moments if one.site not in common]
+            kept = {*sites, peak.site}
+            if ELSEWHERE in sites and elsewhere:
+                kept.add(max(elsewhere, key=lambda one: one.parts.total_bytes).site)
+            peak = msgspec.structs.replace(peak, moments=tuple(one for one in peak.moments if one.site in kept))
+        phases.append(peak)
+    return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=tuple(phases)))
 
 
 def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
@@ -123,6 +133,12 @@ def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
         and len({sample.shape.concurrency for sample in samples}) >= FEWEST_CONCURRENCIES
         and len(samples) >= FEWEST_CELLS
     )
+
+
+def _window_unseen(samples: Sequence[Sample], knees: Knees) -> bool:
+    """Whether too few contexts fill the sliding window to tell what begins there, a line from a square."""
+    filling = {sample.shape.context_tokens for sample in samples if sample.shape.context_tokens >= knees.window}
+    return knees.window > 0 and len(filling) < FEWEST_CONTEXTS
 
 
 def _contexts(samples: Sequence[Sample]) -> int:
@@ -144,17 +160,26 @@ def _samples(cells: Sequence[Cell], phase: Phase) -> list[Sample]:
 
 
 def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
-    """(fitted, held out): the largest cell tests extrapolation, the middle one interpolation.
+    """(fitted, held out): the largest cell tests extrapolation, one between tests interpolation.
 
-    None is held out where the rest could no longer tell the terms apart.
+    The one between is at a context that no other cell has, where there is such a one: at a context that was fitted, a
+    cell tests growth with sequences alone. None is held out where the rest could no longer tell the terms apart.
     """
     ordered = sorted(samples, key=lambda sample: (sample.shape.total_tokens, sample.shape.concurrency))
     if len(ordered) < FEWEST_CELLS_TO_HOLD_OUT:
         return ordered, []
-    middle = ordered[len(ordered) // 2]
-    held_out = [middle, ordered[-1]]
+    held_out = [_between(ordered), ordered[-1]]
     fitted = [sample for sample in ordered if sample not in held_out]
     return (fitted, held_out) if _tell_terms_apart(fitted) else (ordered, [])
+
+
+def _between(ordered: Sequence[Sample]) -> Sample:
+    """The cell that tests interpolation: neither at the shortest context nor at the longest, where any is so."""
+    contexts = [sample.shape.context_tokens for sample in ordered]
+    inner = [sample for sample in ordered[:-1] if min(contexts) < sample.shape.context_tokens < max(contexts)]
+    alone = [sample for sample in inner if contexts.count(sample.shape.context_tokens) == 1]
+    chosen = alone or inner or ordered[:-1]
+    return chosen[len(chosen) // 2]
 
 
 def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: Knees) -> PhaseModel:
@@ -167,8 +192,11 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: K
         bent = _highest_ones(_fit_moments(phase, fitted, knees, True), phase, samples, knees)
         moments, others = (bent, moments) if attention == "eager" else (moments, bent)
         alternatives = tuple(one.parts for one in others)
+    if phase is not Phase.DECODE and _window_unseen(fitted, knees):
+        alternatives += tuple(_with_assumed_mask(one.parts) for one in moments)
     misses = {id(sample): _miss(sample, moments, phase, knees) for sample in samples}
     errors = {id(sample): misses[id(sample)] / sample.peak.allocated_bytes for sample in samples}
+    of_growth = [misses[id(sample)] / max(growth_of(sample.peak.parts), 1) for sample in held_out]
     return PhaseModel(
         phase=phase,
         moments=moments,
@@ -177,9 +205,18 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: K
         held_out_cells=len(held_out),
         worst_fitted_error=max(errors[id(sample)] for sample in fitted),
         worst_held_out_error=max((errors[id(sample)] for sample in held_out), default=None),
+        worst_held_out_growth_error=max(of_growth, default=None),
         worst_miss_bytes=max(misses.values()),
         largest_growth_bytes=max(growth_of(sample.peak.parts) for sample in samples),
     )
+
+
+def _with_assumed_mask(parts: Sequence[PartModel]) -> tuple[PartModel, ...]:
+    held = [one for one in parts if one.part == "temporaries_bytes"] or [
+        PartModel(part="temporaries_bytes", coefficients=())
+    ]
+    masked = msgspec.structs.replace(held[0], coefficients=(*held[0].coefficients, _ASSUMED_MASK))
+    return (*(one for one in parts if one.part != masked.part), masked)
 
 
 def _fit_moments(phase: Phase, samples: Sequence[Sample], knees: Knees, curved: bool) -> list[MomentModel]:
@@ -187,19 +224,24 @@ def _fit_moments(phase: Phase, samples: Sequence[Sample], knees: Knees, curved: 
     return [
         MomentModel(site=site, parts=tuple(_fit_parts(points, phase, knees, further)))
         for site, points in _points_by_site(samples).items()
+        if len(points) >= FEWEST_CELLS
     ]
+
+
+def _common_sites(samples: Sequence[Sample]) -> set[str]:
+    """The sites that every sample has."""
+    return set.intersection(*({moment.site for moment in sample.moments} for sample in samples))
 
 
 def _points_by_site(samples: Sequence[Sample]) -> dict[str, list[Point]]:
     """Every site's moment in every sample; sites that some sample lacks are taken together, the highest of them."""
-    seen = [{moment.site: moment.parts for moment in sample.moments} for sample in samples]
-    common = set.intersection(*(set(one) for one in seen))
+    common = _common_sites(samples)
     points: dict[str, list[Point]] = {}
-    for sample, found in zip(samples, seen, strict=True):
-        others = [parts for site, parts in found.items() if site not in common]
-        for site, parts in found.items():
-            if site in common:
-                points.setdefault(site, []).append(Point(sample.shape, parts))
+    for sample in samples:
+        for moment in sample.moments:
+            if moment.site in common:
+                points.setdefault(moment.site, []).append(Point(sample.shape, moment.parts))
+        others = [moment.parts for moment in sample.moments if moment.site not in common]
         if others:
             highest = max(others, key=lambda parts: parts.total_bytes)
             points.setdefault(ELSEWHERE, []).append(Point(sample.shape, highest))

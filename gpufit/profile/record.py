@@ -409,6 +409,8 @@ class PhaseModel(Record, frozen=True, kw_only=True):
     """Largest |predicted - measured| / measured of `allocated` over the cells that were fitted."""
     worst_held_out_error: float | None
     """The same over cells that were not; absent when too few cells were measured to hold any out."""
+    worst_held_out_growth_error: float | None = None
+    """The same as a share of what grew in the cell (all but weights and buffers)."""
     worst_miss_bytes: Size
     """Largest |predicted - measured| of `allocated` over all cells, fitted and held out."""
     largest_growth_bytes: Size

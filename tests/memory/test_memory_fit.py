@@ -395,3 +395,28 @@ def test_the_interval_of_a_noisy_fit_holds_every_cell_held_out_ones_included(noi
         truth = cell.outcome.phases[0].allocated_bytes
         _, predicted = predict(profile, Shape(*cell.key))
         assert predicted.lower_bytes <= truth <= predicted.upper_bytes
+
+
+@pytest.mark.parametrize(
+    ("contexts", "assumed"), [((128, 256, 512), True), ((256, 512, 1024), True), ((512, 1024, 2048), False)]
+)
+def test_a_window_that_no_two_contexts_fill_raises_the_upper_bound_by_a_mask(
+    contexts: tuple[int, ...], assumed: bool
+) -> None:
+    cells = [
+        cell_of(
+            context, concurrency, make_peak(Phase.PREFILL, make_parts(temporaries_bytes=500 * context * concurrency))
+        )
+        for context in contexts
+        for concurrency in (1, 2, 4)
+    ]
+    profile = make_profile(
+        cells=tuple(cells),
+        memory_model=fitted(cells, window=1024),
+        model=msgspec.structs.replace(make_profile().model, generates=False, sliding_window=1024),
+    )
+    far = predict(profile, Shape(32_768, 0, 2))[1]
+    straight = make_parts(temporaries_bytes=500 * 32_768 * 2).total_bytes
+    assert far.allocated_bytes == straight
+    # One byte of a mask and two of its copy, for each of two sequences.
+    assert (far.upper_bytes >= straight + 3 * 32_768**2 * 2) is assumed

@@ -26,7 +26,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "--context",
         type=counts("--context"),
         metavar="N[,N]",
-        help="prompt lengths in tokens, 8k = 8192 (default: 128,512,1024, as far as the model's positions go)",
+        help="prompt lengths in tokens, 8k = 8192 (default: 256,512,768,1024,1536, as far as the model's positions go)",
     )
     parser.add_argument(
         "--concurrency",
@@ -261,6 +261,8 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     else:
         for one in profile.memory_model.phases:
             held = "none held out" if one.worst_held_out_error is None else f"held out {one.worst_held_out_error:.2%}"
+            if one.worst_held_out_growth_error is not None:
+                held += f" ({one.worst_held_out_growth_error:.2%} of what grows)"
             lines.append(f"{one.phase}: model error {one.worst_fitted_error:.2%} of allocated at worst, {held}")
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines

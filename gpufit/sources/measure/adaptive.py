@@ -1,7 +1,7 @@
 """Which cells of a grid to run next, so that few of them make a memory model that is seen to hold. Pure.
 
-The first round spans the grid: its corners, its middle, and both sides of every step in the context that the model's
-config announces. The fit holds cells out by its own rule; where it misses them, more cells are run, those farthest
+The first round spans the grid, both sides of every step in the context that the model's config announces included. The
+fit holds cells out by its own rule; where it misses them, more cells are run, those farthest
 from all that were run before them, until it holds or the grid is done.
 """
 
@@ -17,12 +17,15 @@ from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import grid, remaining
 
 GOOD_ENOUGH = 0.005
-"""Held-out error, as a share of `allocated`, up to which no further cells are run (assumed: a quarter of the 2 %
-that the upper bound allows for fragmentation)."""
+"""Held-out error, as a share of what grows, up to which no further cells are run (assumed: half of the least error that
+an interval allows for)."""
 
 FEWEST_FIRST_CELLS = 8
 """Cells of the first round: six to pin the growth (constant, with sequences, with tokens, with their square and what is
 shared by sequences), two to test it."""
+
+FEWEST_CONTEXTS_TO_TEST = 5
+"""From here on two contexts can be kept for the test alone: three are left, which tell a curve from a line."""
 
 MORE_CELLS = 3
 """Cells added at a time."""
@@ -41,6 +44,7 @@ class Round:
 def next_round(workload: Workload, steps: Collection[int], done: Sequence[Cell], error: float | None) -> Round:
     """What to run next: `error` is the worst held-out error of the model that the cells done make, None without one.
 
+    Errors are shares of what grows: beside heavy weights a model of the growth may be bad and hardly miss.
     `steps`: contexts at which memory may begin to grow otherwise (a sliding window, a chunk).
     """
     cells = grid(workload)
@@ -54,25 +58,29 @@ def next_round(workload: Workload, steps: Collection[int], done: Sequence[Cell],
     if error is None:
         return Round(left, f"no cell could be held out: {_cells(len(left), 'more ')}, the rest of the grid")
     if error <= GOOD_ENOUGH:
-        return Round((), f"held out {error:.2%}: no need of the grid's other {_cells(len(left))}")
+        return Round((), f"held out {error:.2%} of what grows: no need of the grid's other {_cells(len(left))}")
     more = _in_order(cells, _spread(cells, _keys(cells, left), MORE_CELLS))
-    return Round(more, f"held out {error:.2%}, more than {GOOD_ENOUGH:.2%}: {_cells(len(more), 'more ')}")
+    return Round(more, f"held out {error:.2%} of what grows, more than {GOOD_ENOUGH:.2%}: {_cells(len(more), 'more ')}")
 
 
 def first_cells(workload: Workload, steps: Collection[int]) -> tuple[CellKey, ...]:
     """The cells of the first round, smallest first: at least as many as a fit needs in order to hold any out.
 
-    The largest cell and the middle one are what the fit is tested on; the smallest context and the largest, each at
-    two concurrencies, pin its terms; so do both sides of each step.
+    With five contexts or more, two of them are left to the test, one between the others and the longest, each in a
+    single cell; the others pin the growth, each at the fewest and the most sequences. With less, the corners of the
+    grid and its middle do both. So do both sides of each step.
     """
     cells = grid(workload)
     contexts, many = sorted(set(workload.contexts_tokens)), sorted(set(workload.concurrencies))
-    short, middle, long = contexts[0], contexts[len(contexts) // 2], contexts[-1]
     few, some, most = many[0], many[len(many) // 2], many[-1]
-    chosen = {(short, few), (short, most), (middle, some), (long, few), (long, some), (long, most)}
-    for step in steps:
-        for side in _sides(contexts, step):
-            chosen |= {(side, few), (side, most)}
+    if len(contexts) >= FEWEST_CONTEXTS_TO_TEST:
+        tested = (contexts[len(contexts) // 2], contexts[-1])
+        chosen = {(tested[0], some), (tested[1], most)}
+        chosen |= {(context, count) for context in contexts if context not in tested for count in (few, most)}
+    else:
+        short, middle, long = contexts[0], contexts[len(contexts) // 2], contexts[-1]
+        chosen = {(short, few), (short, most), (middle, some), (long, few), (long, some), (long, most)}
+        chosen |= {(side, count) for step in steps for side in _sides(contexts, step) for count in (few, most)}
     picked = {cell for cell in cells if (cell.context_tokens, cell.concurrency) in chosen}
     lacking = FEWEST_FIRST_CELLS - len(picked)
     return _in_order(cells, picked | _spread(cells, picked, lacking))

@@ -13,7 +13,7 @@ import msgspec
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable, remove_leftovers, sole_writer
-from gpufit.memory.fit import FEWEST_CONTEXTS_FOR_A_CURVE, fit_memory_model, without_lesser_moments
+from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Shape
@@ -28,8 +28,9 @@ from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles
 from gpufit.units import format_size
 
-DEFAULT_CONTEXTS = (256, 512, 1024)
-"""Powers of two from 256 on: oneDNN's matrix products take scratch by other rules below."""
+DEFAULT_CONTEXTS = (256, 512, 768, 1024, 1536)
+"""From 256 on, since oneDNN's matrix products take scratch by other rules below; three to pin the growth, one between
+them and one beyond to test it."""
 
 DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
@@ -242,9 +243,9 @@ class Campaign:
         return next_round(workload, self.steps, done, self._held_out_error(done))
 
     def _held_out_error(self, cells: Sequence[Cell]) -> float | None:
-        """The worst held-out error of the model that the cells make; None where there is none to tell."""
+        """The worst held-out error of the cells' model, of what grows; None where there is none to tell."""
         model = None if self.profile is None else self._fit(self.profile, cells)
-        errors = [] if model is None else [one.worst_held_out_error for one in model.phases]
+        errors = [] if model is None else [one.worst_held_out_growth_error for one in model.phases]
         known = [error for error in errors if error is not None]
         return max(known) if errors and len(known) == len(errors) else None
 
@@ -370,18 +371,17 @@ def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tup
 def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
     """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
 
-    Where fewer than three of them fit, a quarter, a half and all of what the model takes: two could not tell a curve
-    from a line.
+    Where they do not all fit, as many spread over what the model takes.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
     wanted = tuple(planned.image_tokens + one for one in _on_both_sides(planned.context_steps))
     if longest is None:
         return wanted
     fitting = tuple(one for one in wanted if one <= longest)
-    if len(fitting) >= FEWEST_CONTEXTS_FOR_A_CURVE:
+    if len(fitting) >= len(DEFAULT_CONTEXTS):
         return fitting
     room = longest - planned.image_tokens
-    return tuple(sorted({planned.image_tokens + max(room // parts, 1) for parts in (4, 2, 1)}))
+    return tuple(sorted({planned.image_tokens + max(room * eighths // 8, 1) for eighths in (2, 4, 5, 6, 8)}))
 
 
 def _on_both_sides(steps: Sequence[int]) -> tuple[int, ...]:

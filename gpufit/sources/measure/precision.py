@@ -120,6 +120,10 @@ class DtypeTrace(TorchDispatchMode):  # type: ignore[misc]
         return "norm" if within or "norm" in name else "other"
 
 
+_COUNTER = "int64"
+"""The dtype in which cache layers count their tokens: part of what they hold, but no precision of keys and values."""
+
+
 @dataclass
 class _Probe:
     """The watch of a probe: keeps the dtype of the logits and what the cache holds when prefill ends."""

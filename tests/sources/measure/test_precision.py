@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 import transformers
+from architectures import ARCHITECTURES
 from measure_plan import make_decoder, make_plan
 from model_files import LLAMA, LLAMA_PARAMETERS
 from packaging.version import Version
@@ -212,3 +213,8 @@ def test_tensors_that_a_module_keeps_unregistered_count_as_buffers() -> None:
     resident = resident_model(module, "cpu")
     assert sum(one.size_bytes for one in resident.weights.values()) == 4 * 4 * 4
     assert sum(one.size_bytes for one in resident.buffers.values()) == 16 * 4 + 32 * 4
+
+
+def test_the_counters_of_a_sliding_cache_are_no_precision_of_it() -> None:
+    model = ARCHITECTURES["mistral"]().build()
+    assert [share.dtype for share in observe(model, make_decoder(), (), [], model.config).kv] == ["bfloat16"]
