@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, without_moments
-from model_files import LLAMA, save_llama
+from model_files import LLAMA, save_llama, save_own_llama
 
 from gpufit.profile.record import Skipped
 from gpufit.profile.store import load_profile
@@ -54,11 +54,14 @@ def test_where_the_model_holds_the_rest_of_the_grid_is_left_out_and_a_full_sweep
     assert without_moments(full.cells)[:8] == without_moments(profile.measured_cells)
 
 
-def test_where_the_model_misses_more_cells_follow_in_the_same_worker(tmp_path: Path) -> None:
+def test_where_the_model_misses_more_cells_follow_in_the_same_worker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
 
-    # Of 200 KiB of weights little is left beside what grows, and scratch inside kernels grows in steps.
-    model = save_llama(tmp_path / "light")
+    # A scratch of 4 MB for an odd number of sequences and none for an even one: no term grows like that.
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))
+    model = save_own_llama(tmp_path / "odd", "scratch = __import__('torch').empty(10**6 * (sequences % 2))")
     rounds: list[tuple[str, int]] = []
     loads: list[str] = []
     request = ProfileRequest(
@@ -68,6 +71,7 @@ def test_where_the_model_misses_more_cells_follow_in_the_same_worker(tmp_path: P
         concurrencies=(1, 2, 5),
         new_tokens=4,
         adaptive=True,
+        trust_remote_code=True,
     )
     listener = Listener(round=lambda purpose, total: rounds.append((purpose, total)), progress=loads.append)
     profile = Campaign(request, listener).run()
@@ -83,14 +87,15 @@ def test_without_lists_the_default_contexts_lie_on_both_sides_of_a_sliding_windo
     import torch
     import transformers
 
-    # All default contexts, 128 and longer, lie beyond this window: half of it joins them.
+    # All default contexts, 256 and longer, lie beyond this window: half of it joins them.
     config = transformers.MistralConfig(**(LLAMA | {"sliding_window": 100, "max_position_embeddings": 2048}))
     transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).save_pretrained(tmp_path / "mistral")
     path = tmp_path / "profile.json"
     done = gpufit("profile", tmp_path / "mistral", "-o", path)
     assert done.code == 0, done.stderr
-    assert done.stderr.startswith("contexts 50, 128, 512, 1k x 1, 2, 4 at once;")
-    assert "adaptive: 6 cells pin the growth, 2 test it" in done.stderr
+    assert done.stderr.startswith("contexts 50, 256, 512, 1k x 1, 2, 4 at once;")
+    assert "cells pin the growth, 2 test it" in done.stderr
     profile = load_profile(path)
     assert profile.model.sliding_window == 100
-    assert len(profile.measured_cells) >= 8
+    measured = {(cell.context_tokens, cell.concurrency) for cell in profile.measured_cells}
+    assert {(50, 1), (50, 4), (256, 1), (256, 4)} <= measured
