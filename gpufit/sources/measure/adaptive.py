@@ -74,7 +74,7 @@ def first_cells(workload: Workload, steps: Collection[int]) -> tuple[CellKey, ..
     contexts, many = sorted(set(workload.contexts_tokens)), sorted(set(workload.concurrencies))
     few, some, most = many[0], many[len(many) // 2], many[-1]
     if len(contexts) >= FEWEST_CONTEXTS_TO_TEST:
-        tested = (contexts[len(contexts) // 2], contexts[-1])
+        tested = (_between(contexts, steps), contexts[-1])
         chosen = {(tested[0], some), (tested[1], most)}
         chosen |= {(context, count) for context in contexts if context not in tested for count in (few, most)}
     else:
@@ -84,6 +84,21 @@ def first_cells(workload: Workload, steps: Collection[int]) -> tuple[CellKey, ..
     picked = {cell for cell in cells if (cell.context_tokens, cell.concurrency) in chosen}
     lacking = FEWEST_FIRST_CELLS - len(picked)
     return _in_order(cells, picked | _spread(cells, picked, lacking))
+
+
+def _between(contexts: Sequence[int], steps: Collection[int]) -> int:
+    """The context to test interpolation with: nearest to the middle, and no pin of a step.
+
+    For every step a context below and two that reach it have to be left; where none leaves them, the middle is taken.
+    """
+    middle = len(contexts) // 2
+    inner = sorted(contexts[1:-1], key=lambda context: abs(contexts.index(context) - middle))
+
+    def pinned(tested: int) -> bool:
+        pins = [context for context in contexts[:-1] if context != tested]
+        return all(min(pins) < step and sum(pin >= step for pin in pins) >= 2 for step in steps)
+
+    return next((context for context in inner if pinned(context)), contexts[middle])
 
 
 def _sides(contexts: Sequence[int], step: int) -> Iterable[int]:

@@ -385,17 +385,17 @@ def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
 
 
 def _on_both_sides(steps: Sequence[int]) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS, with one below every step and two that reach it, as far as they go.
+    """DEFAULT_CONTEXTS, with one below every step and three that reach it, as far as they go.
 
-    What begins at a step may grow with tokens or with their square: one context beyond could not tell which.
+    What begins at a step may grow with tokens or with their square: two contexts tell which, a third tests it.
     """
     contexts = set(DEFAULT_CONTEXTS)
     for step in steps:
-        if all(context >= step for context in DEFAULT_CONTEXTS):
+        if min(contexts) >= step:
             contexts.add(max(step // 2, 1))
-        beyond = [context for context in DEFAULT_CONTEXTS if context >= step]
-        further = [step, 2 * step] if not beyond else [2 * max(beyond)] if len(beyond) == 1 else []
-        contexts.update(context for context in further if context <= LONGEST_STEP_CONTEXT)
+        for further in (step, step * 3 // 2, step * 2):
+            if sum(context >= step for context in contexts) < 3 and further <= LONGEST_STEP_CONTEXT:
+                contexts.add(further)
     return tuple(sorted(contexts))
 
 

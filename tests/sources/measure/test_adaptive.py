@@ -26,7 +26,7 @@ def workload(contexts: tuple[int, ...], concurrencies: tuple[int, ...]) -> Workl
     )
 
 
-DEFAULT = workload((128, 512, 1024), (1, 2, 4))
+DEFAULT = workload((256, 512, 768, 1024, 1536), (1, 2, 4))
 """The default grid of nine cells."""
 WIDE = workload((128, 256, 512, 1024, 2048, 4096), (1, 2, 4, 8))
 
@@ -46,16 +46,39 @@ def held_out(cells: list[Cell]) -> float:
     """The worst held-out error as a campaign reads it from the fit."""
     model = fit_memory_model(cells, "sdpa", Knees())
     assert model is not None
-    errors = [one.worst_held_out_error for one in model.phases]
+    errors = [one.worst_held_out_growth_error for one in model.phases]
     assert None not in errors
     return max(error for error in errors if error is not None)
 
 
-def test_the_first_round_of_the_default_grid_has_its_corners_and_its_middle() -> None:
+def test_the_first_round_of_the_default_grid_pins_three_contexts_and_tests_two_others() -> None:
+    pins = {(context, count) for context in (256, 512, 1024) for count in (1, 4)}
+    assert set(pairs(first_cells(DEFAULT, ()))) == pins | {(768, 2), (1536, 4)}
+    assert next_round(DEFAULT, (), [], None).purpose == "6 cells pin the growth, 2 test it"
+
+
+@pytest.mark.parametrize(
+    ("contexts", "step", "tested"),
+    [
+        ((256, 512, 768, 1024, 1536, 2048), 1024, {768, 2048}),  # 1024 and 1536 pin what begins at 1024
+        ((64, 256, 512, 768, 1024, 1536), 128, {768, 1536}),
+        ((256, 512, 768, 1024, 1536, 4096, 6144, 8192), 4096, {1536, 8192}),
+    ],
+)
+def test_what_begins_at_a_step_is_pinned_by_two_contexts_that_reach_it(
+    contexts: tuple[int, ...], step: int, tested: set[int]
+) -> None:
+    cells = pairs(first_cells(workload(contexts, (1, 2, 4)), (step,)))
+    assert {context for context in contexts if sum(context == one for one, _ in cells) == 1} == tested
+
+
+def test_a_grid_of_few_contexts_is_pinned_and_tested_by_its_corners_and_its_middle() -> None:
     corners_and_middle = {(128, 1), (128, 4), (512, 2), (1024, 1), (1024, 2), (1024, 4)}
     # The three others are all as far from these, one doubling; the two smallest of them make eight.
-    assert set(pairs(first_cells(DEFAULT, ()))) == corners_and_middle | {(128, 2), (512, 1)}
-    assert next_round(DEFAULT, (), [], None).purpose == "6 cells pin the growth, 2 test it"
+    assert set(pairs(first_cells(workload((128, 512, 1024), (1, 2, 4)), ()))) == corners_and_middle | {
+        (128, 2),
+        (512, 1),
+    }
 
 
 def test_the_fit_holds_out_the_middle_and_the_largest_of_them() -> None:
@@ -70,14 +93,12 @@ def test_cells_that_follow_a_straight_line_need_no_second_round() -> None:
     assert error <= GOOD_ENOUGH
     after = next_round(DEFAULT, (), done, error)
     assert after.cells == ()
-    assert after.purpose.endswith("no need of the grid's other 1 cell")
+    assert after.purpose.endswith("no need of the grid's other 7 cells")
 
 
 def test_both_sides_of_a_step_are_among_the_first_cells() -> None:
     first = first_cells(WIDE, (512,))
-    assert {(512, 1), (512, 8), (1024, 1), (1024, 8)} <= set(pairs(first))
-    # Three contexts by the corners and the middle, and the step's two: with the largest held out, one is left beyond.
-    assert len({context for context, _ in pairs(first) if context > 512}) >= 2
+    assert {(256, 1), (256, 8), (512, 1), (512, 8)} <= set(pairs(first))
 
 
 @given(axes, axes, steps)
@@ -126,24 +147,14 @@ def test_errors_that_never_shrink_lead_to_the_whole_grid(
 
 
 def test_the_cells_added_are_those_farthest_from_all_that_were_run() -> None:
-    # By logarithms to base 2 the contexts are 7..12 and the concurrencies 0..3; corners and middle are (7,0) (7,3)
-    # (10,2) (12,0) (12,2) (12,3). (9,0) is 2 from (7,0) and sqrt(5) from (10,2); (10,0) is 2 from (10,2) and (12,0).
-    # Every other cell has one at sqrt(2) or nearer. Of the two the smaller is taken; of those at sqrt(2), then, (8,1).
+    # Run are 128, 256, 512 and 2048 at 1 and 8, and 1024 x 4 and 4096 x 8 for the test. By logarithms to base 2 the cell
+    # (12, 1) is sqrt(2) from (11, 0), every other cell 1 from one that was run; of those the smallest follow.
     done = measured(first_cells(WIDE, ()))
-    assert [(cell.context_tokens, cell.concurrency) for cell in done] == [
-        (128, 1),
-        (256, 2),
-        (512, 1),
-        (128, 8),
-        (1024, 4),
-        (4096, 1),
-        (4096, 4),
-        (4096, 8),
-    ]
+    pins = {(context, count) for context in (128, 256, 512, 2048) for count in (1, 8)}
+    assert {(cell.context_tokens, cell.concurrency) for cell in done} == pins | {(1024, 4), (4096, 8)}
     now = next_round(WIDE, (), done, 0.008)
-    # (9,3) and (11,1) are left at sqrt(2); all others are at 1, and (7,1) is the smallest.
-    assert set(pairs(now.cells)) == {(512, 8), (2048, 2), (128, 2)}
-    assert now.purpose == "held out 0.80%, more than 0.50%: 3 more cells"
+    assert set(pairs(now.cells)) == {(4096, 2), (128, 2), (128, 4)}
+    assert now.purpose == "held out 0.80% of what grows, more than 0.50%: 3 more cells"
 
 
 def test_a_round_that_was_interrupted_goes_on_with_what_is_left_of_it() -> None:
@@ -157,8 +168,8 @@ def test_where_nothing_could_be_held_out_the_rest_of_the_grid_follows() -> None:
     first = first_cells(DEFAULT, ())
     done = [*measured(first[:-1]), ended(first[-1], OutOfMemory(phase=Phase.PREFILL, message="no"))]
     now = next_round(DEFAULT, (), done, None)
-    assert pairs(now.cells) == [(512, 4)]
-    assert now.purpose == "no cell could be held out: 1 more cell, the rest of the grid"
+    assert pairs(now.cells) == [(256, 2), (768, 1), (512, 2), (1536, 1), (1024, 2), (768, 4), (1536, 2)]
+    assert now.purpose == "no cell could be held out: 7 more cells, the rest of the grid"
 
 
 def test_a_small_grid_is_run_whole_at_once() -> None:

@@ -15,37 +15,38 @@ def contexts(new_tokens: int = 8, asked: tuple[int, ...] | None = None, **planne
 
 
 def test_the_default_contexts_go_as_far_as_the_positions() -> None:
-    assert contexts() == (256, 512, 1024)
-    assert contexts(position_limit=1031) == (256, 512, 1024)  # 1024 + 8, less the last one, which is never fed back
-    assert contexts(position_limit=1024, decodes_apart=True) == (256, 512, 1024)
+    default = (256, 512, 768, 1024, 1536)
+    assert contexts() == default
+    assert contexts(position_limit=1543) == default  # 1536 + 8, less the last one, which is never fed back
+    assert contexts(position_limit=1536, decodes_apart=True) == default
 
 
 def test_they_stand_beside_the_images() -> None:
-    assert contexts(images=1, image_tokens=258) == (514, 770, 1282)
+    assert contexts(images=1, image_tokens=258) == (514, 770, 1026, 1282, 1794)
 
 
 @pytest.mark.parametrize(
     ("steps", "expected"),
     [
-        ((128,), (64, 256, 512, 1024)),  # one below the window, three beyond are there
-        ((512,), (256, 512, 1024)),  # one below, two that reach it
-        ((1024,), (256, 512, 1024, 2048)),
-        ((4096,), (256, 512, 1024, 4096, 8192)),
-        ((8192,), (256, 512, 1024, 8192)),  # 16384 would take hours on a processor
-        ((128_000,), (256, 512, 1024)),
-        ((128, 1024), (64, 256, 512, 1024, 2048)),
+        ((128,), (64, 256, 512, 768, 1024, 1536)),
+        ((512,), (256, 512, 768, 1024, 1536)),
+        ((1024,), (256, 512, 768, 1024, 1536, 2048)),
+        ((4096,), (256, 512, 768, 1024, 1536, 4096, 6144, 8192)),
+        ((8192,), (256, 512, 768, 1024, 1536, 8192)),  # 12288 would take hours on a processor
+        ((128_000,), (256, 512, 768, 1024, 1536)),
+        ((128, 1024), (64, 256, 512, 768, 1024, 1536, 2048)),
     ],
 )
-def test_they_lie_on_both_sides_of_a_window(steps: tuple[int, ...], expected: tuple[int, ...]) -> None:
+def test_one_lies_below_a_window_and_three_fill_it(steps: tuple[int, ...], expected: tuple[int, ...]) -> None:
     assert contexts(context_steps=steps) == expected
 
 
-def test_a_model_of_few_positions_gets_a_quarter_a_half_and_all_of_them() -> None:
-    # Whisper's decoder takes 448 tokens: 441 beside eight new ones.
-    assert contexts(position_limit=448) == (110, 220, 441)
-    assert contexts(position_limit=1030) == (255, 511, 1023)
+def test_a_model_of_few_positions_gets_as_many_spread_over_them() -> None:
+    # Whisper's decoder takes 448 tokens: 441 beside eight new ones. 2, 4, 5, 6 and 8 eighths of them.
+    assert contexts(position_limit=448) == (110, 220, 275, 330, 441)
+    assert contexts(position_limit=1030) == (255, 511, 639, 767, 1023)
     # 77 positions less 7, less 58 of the image: 12 of text.
-    assert contexts(position_limit=77, images=1, image_tokens=58) == (61, 64, 70)
+    assert contexts(position_limit=77, images=1, image_tokens=58) == (61, 64, 65, 67, 70)
     assert contexts(position_limit=1, new_tokens=1) == (1,)
 
 
