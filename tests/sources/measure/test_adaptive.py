@@ -147,7 +147,7 @@ def test_errors_that_never_shrink_lead_to_the_whole_grid(
 
 
 def test_the_cells_added_are_those_farthest_from_all_that_were_run() -> None:
-    # Run are 128, 256, 512 and 2048 at 1 and 8, and 1024 x 4 and 4096 x 8 for the test. By logarithms to base 2 the cell
+    # Run are 128, 256, 512 and 2048 at 1 and 8, and 1024 x 4 and 4096 x 8 for the test. By logarithms to base 2 cell
     # (12, 1) is sqrt(2) from (11, 0), every other cell 1 from one that was run; of those the smallest follow.
     done = measured(first_cells(WIDE, ()))
     pins = {(context, count) for context in (128, 256, 512, 2048) for count in (1, 8)}
