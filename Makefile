@@ -51,6 +51,7 @@ tests:
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/allocator.py
+	$(BIN)/python benchmarks/overhead.py
 
 lowest: models
 	$(PYTHON) -m venv .venv-lowest

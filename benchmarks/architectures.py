@@ -18,12 +18,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from gpufit.errors import GpufitError
 from gpufit.flows import measure
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.predict import PhasePrediction, predict
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Measured, Parts, PhasePeak, Profile
+from gpufit.profile.store import save_profile
 from gpufit.report.summary import growth_sentence
 from gpufit.sources.measure.campaign import Listener, ProfileRequest
 from gpufit.units import format_size
@@ -115,6 +118,22 @@ def row(name: str, profile: Profile, compared: Sequence[Comparison]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def named(profile: Profile, name: str) -> Profile:
+    """The profile with its model's name for the folder that it was measured in."""
+    return msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, source=name))
+
+
+def without_moments(profile: Profile) -> Profile:
+    """The profile with the peaks of its cells alone, and no model."""
+    cells = []
+    for cell in profile.cells:
+        if isinstance(cell.outcome, Measured):
+            phases = tuple(msgspec.structs.replace(peak, moments=()) for peak in cell.outcome.phases)
+            cell = msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=phases))
+        cells.append(cell)
+    return msgspec.structs.replace(profile, cells=tuple(cells), memory_model=None)
+
+
 HEADER = (
     "| model | cells | parts at the peak of the largest | unexplained | cache grows by | held out | unseen inside, "
     "median / worst | unseen beyond, median / worst | within the interval |\n|---|---|---|---|---|---|---|---|---|"
@@ -152,6 +171,8 @@ def main() -> None:
             except GpufitError as error:
                 print(f"| {name} | {error} |", flush=True)
                 continue
+            save_profile(named(profile, name), keep / f"{name}.json")
+            save_profile(named(without_moments(unseen), name), keep / f"{name}.unseen.json")
             these = list(compare(profile, unseen))
             print(row(name, profile, these), flush=True)
             compared += these

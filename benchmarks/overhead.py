@@ -69,7 +69,9 @@ def main() -> None:
         plain.append(seconds(lambda: timed_run(model, plan, shape)))
         tracked.append(seconds(lambda: recorded_run(model, plan, shape)))
     recording, observer, spans = recorded_run(model, plan, shape)
-    replayed = seconds(lambda: peaks(recording, observer, resident, spans))
+    replayed = seconds(
+        lambda: peaks(recording, observer.labels(recording.positions), observer.stretches, resident.given, spans)
+    )
     print(f"prefill {given.context} + {given.new_tokens} new tokens, best of {given.repeats}")
     for name, column in (("wall", 0), ("processor", 1)):
         before, after = (min(run[column] for run in runs) for runs in (plain, tracked))

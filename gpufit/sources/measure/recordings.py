@@ -23,6 +23,7 @@ from gpufit.sources.measure.device import Device, environment
 from gpufit.sources.measure.drivers.decoder import Decoder
 from gpufit.sources.measure.recording import Recorder
 from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run, timed_run
+from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import resident_model
 
 FORMAT = 1
@@ -53,6 +54,8 @@ class KeptRun(msgspec.Struct, frozen=True, kw_only=True):
     held: tuple[Given, ...]
     """What the model held throughout."""
     labels: tuple[Label, ...]
+    stretches: tuple[tuple[int, str], ...]
+    """(moment, site that the run was in from then on)."""
     spans: tuple[PhaseSpan, ...]
     peaks: tuple[PhasePeak, ...]
     """What the measurement made of all this on the day."""
@@ -98,11 +101,13 @@ def record_run(model: Any, device: Device, shape: Shape) -> KeptRun:
         make_recorder=make_recorder,
         synchronize=device.synchronize,
         entering=lambda phase: None,
+        sites=site_names(model),
     )
     timed_run(model, plan, shape)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
     resident = resident_model(model, device.torch_device.type)
     recording, observer, spans = recorded_run(model, plan, shape)
+    labels = observer.labels(recording.positions)
     history = recorders[-1].history
     assert history is not None
     return KeptRun(
@@ -119,9 +124,10 @@ def record_run(model: Any, device: Device, shape: Shape) -> KeptRun:
         slack_bytes=history.slack_bytes,
         trace=columns(history.trace),
         held=resident.given,
-        labels=tuple(observer.labels(recording.positions)),
+        labels=tuple(labels),
+        stretches=tuple(observer.stretches),
         spans=tuple(spans),
-        peaks=peaks(recording, observer, resident, spans),
+        peaks=peaks(recording, labels, observer.stretches, resident.given, spans),
     )
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpufit.memory.replay import Category, Replay, Window
+from gpufit.memory.replay import Category, Given, Label, Replay, Window
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     END_OF_PHASE,
@@ -95,7 +95,8 @@ def timed_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[float, float]:
 def tracked_run(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> tuple[PhasePeak, ...]:
     """The peak of every phase with its parts."""
     recording, observer, spans = recorded_run(model, plan, shape)
-    return peaks(recording, observer, resident, spans)
+    labels = observer.labels(recording.positions)
+    return peaks(recording, labels, observer.stretches, resident.given, spans)
 
 
 @dataclass
@@ -134,20 +135,22 @@ def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Ob
 
 
 def peaks(
-    recording: Recording, observer: Observer, resident: ResidentModel, spans: list[PhaseSpan]
+    recording: Recording,
+    labels: Sequence[Label],
+    stretches: Sequence[tuple[int, str]],
+    held: Sequence[Given],
+    spans: Sequence[PhaseSpan],
 ) -> tuple[PhasePeak, ...]:
-    """Replay a recording into the peak of each span."""
-    given, labels = known_blocks(recording, resident.given, 0, observer.labels(recording.positions))
-    walked = Replay(given, recording.events, labels)
-    stretches = _stretches(recording, observer)
-    return tuple(_phase_peak(recording, walked, stretches, span) for span in spans)
+    """Replay a recording into the peak of each span.
 
-
-def _stretches(recording: Recording, observer: Observer) -> list[tuple[str, Window]]:
-    """Each stretch of the run with the site it was in; the last one lasts to the end."""
-    starts = [recording.positions[moment] for moment, _ in observer.stretches]
+    `stretches`: (moment, site that the run is in from then on), in order. `held`: what the model holds throughout.
+    """
+    given, known = known_blocks(recording, held, 0, labels)
+    walked = Replay(given, recording.events, known)
+    starts = [recording.positions[moment] for moment, _ in stretches]
     ends = [*starts[1:], len(recording.events)]
-    return [(site, Window(start, end)) for (_, site), start, end in zip(observer.stretches, starts, ends, strict=True)]
+    windows = [(site, Window(*ends_of)) for (_, site), *ends_of in zip(stretches, starts, ends, strict=True)]
+    return tuple(_phase_peak(recording, walked, windows, span) for span in spans)
 
 
 def _phase_peak(

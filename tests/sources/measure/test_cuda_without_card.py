@@ -177,6 +177,7 @@ def test_a_kept_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
         trace=columns(trace),
         held=(Given(512, 7, "weights"),),
         labels=(Label(4096, "outputs", 1),),
+        stretches=((0, "lm_head"),),
         spans=(PhaseSpan(Phase.PREFILL, 0, 1, 1, ()),),
         peaks=(
             PhasePeak(phase=Phase.PREFILL, parts=Parts(weights_bytes=7), allocated_bytes=7, evidence=Evidence.MEASURED),
