@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpufit.memory.predict import highest_moment, knees_of
-from gpufit.memory.terms import Shape, units_at
+from gpufit.memory.predict import highest_moment
+from gpufit.memory.terms import Knees, Shape, units_at
 from gpufit.profile.record import Cell, Measured, MemoryModel, Phase, PhasePeak, Profile
 
 ROUNDING_BYTES = 64
@@ -44,7 +44,7 @@ def _misses(profile: Profile, model: MemoryModel, cell: Cell) -> Iterator[str]:
         peak = peaks.get(one.phase)
         if peak is None:
             continue
-        _, predicted = highest_moment(one.moments, units_at(shape, one.phase, knees_of(profile)))
+        _, predicted = highest_moment(one.moments, units_at(shape, one.phase, Knees.of(profile)))
         miss = abs(predicted.total_bytes - peak.allocated_bytes)
         if miss > one.worst_miss_bytes + ROUNDING_BYTES:
             yield (

@@ -258,7 +258,7 @@ def _fit_parts(
         if len(set(targets)) == 1:
             yield _part_model(name, {"constant": float(targets[0])})
             continue
-        yield _part_model(name, _simplest_fit(_Problem(points, targets, phase, knees), further))
+        yield _part_model(name, _simplest_fit(_Problem(name, points, targets, phase, knees), further))
 
 
 def _part_model(name: str, sizes: Mapping[TermName, float]) -> PartModel:
@@ -276,6 +276,7 @@ class _Problem:
     loses to another at a slightly different moment weighs as little as it does in their sum.
     """
 
+    part: str
     points: Sequence[Point]
     targets: Sequence[int]
     phase: Phase
@@ -313,7 +314,7 @@ class _Problem:
 def _simplest_fit(problem: _Problem, further: Sequence[tuple[TermName, ...]]) -> dict[TermName, float]:
     """The base terms, and of the further ones only those without which the part is not explained."""
     lengths = [point.shape.tokens_in(problem.phase) for point in problem.points]
-    terms = base_terms(problem.phase, problem.knees, lengths)
+    terms = base_terms(problem.part, problem.phase, problem.knees, lengths)
     sizes, miss = problem.solve(terms)
     while miss > CLOSE_ENOUGH:
         taken = _next_terms(problem, terms, further, miss)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpufit.memory.predict import knees_of
 from gpufit.memory.terms import Knees
 from gpufit.profile.record import END_OF_PHASE, MomentModel, Phase, Profile, Record, Size, TermName
 
@@ -40,7 +39,7 @@ def cache_growth(profile: Profile) -> CacheGrowth | None:
     for one in reversed(profile.memory_model.phases if profile.memory_model else ()):
         found = _held_at_the_end(one.moments)
         if found is not None:
-            return _growth(one.phase, found, knees_of(profile))
+            return _growth(one.phase, found, Knees.of(profile))
     return None
 
 
@@ -64,5 +63,7 @@ def _growth(phase: Phase, terms: dict[TermName, int], knees: Knees) -> CacheGrow
     )
 
 
-_PER_TOKEN: tuple[TermName, ...] = ("per_token", "per_past_token", "per_prompt_token", "per_token_in_chunks")
+_PER_TOKEN: tuple[TermName, ...] = (
+    "per_token", "per_past_token", "per_prompt_token", "per_reserved_token", "per_token_in_chunks",
+)  # fmt: skip
 """Terms of which every token of a long sequence has one unit."""

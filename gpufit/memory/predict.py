@@ -118,11 +118,6 @@ def highest_moment(moments: Sequence[MomentModel], units: Units) -> tuple[str, P
     return highest.site, predict_parts(highest.parts, units)
 
 
-def knees_of(profile: Profile) -> Knees:
-    """Where the growth of what was profiled changes its slope."""
-    return Knees.of(profile.model, profile.environment.device)
-
-
 def growth_of(parts: Parts) -> int:
     """What grows with the workload: everything but weights and buffers, in bytes."""
     return parts.total_bytes - parts.weights_bytes - parts.buffers_bytes
@@ -179,7 +174,7 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
-    units = units_at(shape, one.phase, knees_of(profile))
+    units = units_at(shape, one.phase, Knees.of(profile))
     site, parts = highest_moment(one.moments, units)
     others = [predict_parts(parts, units) for parts in one.alternatives]
     highest = max((other.total_bytes for other in others), default=0)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gpufit.profile.record import DeviceInfo, ModelInfo, Phase, TermName
+from gpufit.profile.record import Phase, Profile, TermName
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Knees:
-    """Where a model's growth changes its slope on a device; 0 where it has no such place."""
+    """What a run's growth depends on beside its shape; 0 where it has no such place."""
 
     window: int = 0
     """Tokens a sliding layer sees."""
@@ -46,10 +46,18 @@ class Knees:
     tiled_on_cpu: bool = False
     """Whether attention may run in torch's CPU kernel, whose scratch is one tile a thread."""
 
+    static_cache: bool = False
+    """Whether the cache is made for all tokens of a sequence, new ones included, before the first is read."""
+
     @classmethod
-    def of(cls, model: ModelInfo, device: DeviceInfo) -> Knees:
-        """The knees of a model on a device."""
-        return cls(model.sliding_window or 0, model.chunk_tokens or 0, tiled_on_cpu=device.kind == "cpu")
+    def of(cls, profile: Profile) -> Knees:
+        """The knees of what was profiled."""
+        return cls(
+            window=profile.model.sliding_window or 0,
+            chunk=profile.model.chunk_tokens or 0,
+            tiled_on_cpu=profile.environment.device.kind == "cpu",
+            static_cache=profile.workload.cache_implementation == "static",
+        )
 
 
 class Extent(NamedTuple):
@@ -60,6 +68,8 @@ class Extent(NamedTuple):
     """Of a sequence: the prompt, or in decode all that its cache holds at the end."""
     prompt: int
     """Of a sequence, in any phase."""
+    reserved: int
+    """Of a sequence: prompt and new tokens, in any phase."""
     queries: int
     """Tokens of a sequence that one forward computes: the prompt, or in decode one."""
     knees: Knees
@@ -69,7 +79,7 @@ class Extent(NamedTuple):
         """The extent of a phase at a shape."""
         tokens = shape.tokens_in(phase)
         queries = 1 if phase is Phase.DECODE else tokens
-        return cls(shape.concurrency, tokens, shape.context_tokens, queries, knees)
+        return cls(shape.concurrency, tokens, shape.context_tokens, shape.cached_tokens, queries, knees)
 
     @property
     def beyond(self) -> int:
@@ -108,6 +118,7 @@ TERMS: Mapping[TermName, Callable[[Extent], int]] = {
     "per_token": lambda one: one.sequences * one.tokens,
     "per_past_token": lambda one: one.sequences * max(one.tokens - 1, 0),
     "per_prompt_token": lambda one: one.sequences * one.prompt,
+    "per_reserved_token": lambda one: one.sequences * one.reserved,
     "per_token_in_window": lambda one: one.sequences * min(one.tokens, one.knees.window),
     "per_token_in_chunks": lambda one: one.sequences * one.padded,
     "per_token_squared": lambda one: one.sequences * one.tokens**2,
@@ -123,8 +134,8 @@ longer ones.
 
 `per_position` is what all sequences share, token by token (rotary tables); `mask` a square of the prompt that they
 share. What is `beyond_window` is there only when a prompt fills the window. In decode `per_past_token` is what a cache
-held before the step, and `per_prompt_token` what stays as prefill left it. `tile` and `tile_row` are scratch of a CPU
-kernel.
+held before the step, and `per_prompt_token` what stays as prefill left it. A static cache has its `per_reserved_token`
+in any phase. `tile` and `tile_row` are scratch of a CPU kernel.
 """
 
 Units = Mapping[TermName, int]
@@ -141,12 +152,14 @@ BASE: tuple[TermName, ...] = ("constant", "per_sequence", "per_token")
 """What any part may grow by."""
 
 
-def base_terms(phase: Phase, knees: Knees, lengths: Iterable[int]) -> tuple[TermName, ...]:
-    """What any part of a phase may grow by, first of all.
+def base_terms(part: str, phase: Phase, knees: Knees, lengths: Iterable[int]) -> tuple[TermName, ...]:
+    """What a part of a phase may grow by, first of all.
 
     Prompts that all fill their chunks cannot tell padded tokens from tokens; they are then taken for padded, which
-    never promises too little.
+    never promises too little. Nor can cells of one number of new tokens tell what a static cache reserves for them.
     """
+    if part == "kv_cache_bytes" and knees.static_cache:
+        return ("constant", "per_sequence", "per_reserved_token")
     chunked = knees.chunk and phase is not Phase.DECODE and all(length % knees.chunk == 0 for length in lengths)
     return ("constant", "per_sequence", "per_token_in_chunks") if chunked else BASE
 

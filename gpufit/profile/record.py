@@ -358,6 +358,7 @@ TermName = Literal[
     "per_token",
     "per_past_token",
     "per_prompt_token",
+    "per_reserved_token",
     "per_token_in_window",
     "per_token_in_chunks",
     "per_token_squared",

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from gpufit.memory.fit import fit_memory_model
-from gpufit.memory.predict import knees_of, predict
-from gpufit.memory.terms import Shape
+from gpufit.memory.predict import predict
+from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import Measured, Profile
 from gpufit.profile.store import load_profile
 
@@ -38,7 +38,7 @@ def test_a_recorded_run_is_whole_and_adds_up(profile: Profile) -> None:
 def test_its_model_is_the_one_that_its_cells_give(profile: Profile) -> None:
     model = profile.memory_model
     assert model is not None
-    again = fit_memory_model(profile.cells, profile.engine.attention, knees_of(profile))
+    again = fit_memory_model(profile.cells, profile.engine.attention, Knees.of(profile))
     assert again is not None
     for stored, now in zip(model.phases, again.phases, strict=True):
         assert now.worst_miss_bytes == pytest.approx(stored.worst_miss_bytes, rel=0.01, abs=64)
@@ -70,7 +70,7 @@ same model at 4,096 tokens, which no fit has seen."""
 @pytest.mark.parametrize("path", BEYOND, ids=lambda path: path.stem)
 def test_the_interval_holds_what_was_later_measured_four_times_beyond(path: Path) -> None:
     small, large = load_profile(path), load_profile(path.with_stem(f"{path.stem}-4096"))
-    model = fit_memory_model(small.cells, small.engine.attention, knees_of(small))
+    model = fit_memory_model(small.cells, small.engine.attention, Knees.of(small))
     profile = msgspec.structs.replace(small, memory_model=model)
     assert large.model.fingerprint == small.model.fingerprint
     for cell in large.measured_cells:

@@ -41,6 +41,7 @@ KNEES = Knees(window=256, chunk=64, tiled_on_cpu=True)
         ("per_token", 3 * 1000),
         ("per_past_token", 3 * 999),
         ("per_prompt_token", 3 * 1000),
+        ("per_reserved_token", 3 * 1007),
         ("per_token_in_window", 3 * 256),
         ("per_token_in_chunks", 3 * 1024),  # 16 chunks of 64
         ("per_token_squared", 3 * 1000 * 1000),
@@ -130,6 +131,14 @@ def test_two_contexts_leave_squares_out() -> None:
 
 
 def test_prompts_that_fill_their_chunks_are_taken_for_padded() -> None:
-    assert "per_token_in_chunks" in base_terms(Phase.PREFILL, Knees(chunk=64), [128, 512])
-    assert base_terms(Phase.PREFILL, Knees(chunk=64), [128, 500]) == BASE
-    assert base_terms(Phase.DECODE, Knees(chunk=64), [128, 512]) == BASE
+    assert "per_token_in_chunks" in base_terms("activations_bytes", Phase.PREFILL, Knees(chunk=64), [128, 512])
+    assert base_terms("activations_bytes", Phase.PREFILL, Knees(chunk=64), [128, 500]) == BASE
+    assert base_terms("activations_bytes", Phase.DECODE, Knees(chunk=64), [128, 512]) == BASE
+
+
+def test_a_static_cache_is_as_large_as_all_tokens_from_the_first_on() -> None:
+    knees = Knees(static_cache=True)
+    assert base_terms("kv_cache_bytes", Phase.PREFILL, knees, [128, 512]) == (
+        "constant", "per_sequence", "per_reserved_token",
+    )  # fmt: skip
+    assert base_terms("activations_bytes", Phase.PREFILL, knees, [128, 512]) == BASE

@@ -15,8 +15,7 @@ from gpufit.errors import MeasurementError, UsageError
 from gpufit.files import check_writable, remove_leftovers, sole_writer
 from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
-from gpufit.memory.predict import knees_of
-from gpufit.memory.terms import Shape
+from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.adaptive import Round, next_round
@@ -250,7 +249,7 @@ class Campaign:
         return max(known) if errors and len(known) == len(errors) else None
 
     def _fit(self, profile: Profile, cells: Sequence[Cell]) -> MemoryModel | None:
-        return fit_memory_model(cells, profile.engine.attention, knees_of(profile))
+        return fit_memory_model(cells, profile.engine.attention, Knees.of(profile))
 
     def _tell_round(self) -> None:
         if self.adaptive:
