@@ -64,8 +64,8 @@ def unseen_cells(profile: Profile) -> tuple[tuple[int, ...], tuple[int, ...]]:
     between = (contexts[-2] + contexts[-1]) // 2 - 8
     longest = profile.model.position_limit
     reach = 2 * contexts[-1]
-    if longest is not None and not profile.model.decodes_apart:
-        reach = min(reach, longest - max(profile.workload.new_tokens - 1, 0))
+    if longest is not None:
+        reach = min(reach, longest - (0 if profile.model.decodes_apart else max(profile.workload.new_tokens - 1, 0)))
     return tuple(sorted({between, max(reach, between)})), (3, 2 * max(profile.workload.concurrencies))
 
 
