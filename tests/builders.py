@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gpufit.catalog.record import Card, CardMemory, ContextFigure
-from gpufit.memory.predict import PhasePrediction
+from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     Cell,
@@ -203,10 +203,12 @@ def make_card(card_id: str = "x1-80gb", capacity_gib: float | None = 80.0, **fie
 
 def make_prediction(phase: Phase, parts: Parts, lower: int | None = None, upper: int | None = None) -> PhasePrediction:
     """A prediction with its point as both bounds, unless told otherwise."""
+    bounds = (parts.total_bytes if lower is None else lower, parts.total_bytes if upper is None else upper)
     return PhasePrediction(
         phase=phase,
         parts=parts,
-        lower_bytes=parts.total_bytes if lower is None else lower,
-        upper_bytes=parts.total_bytes if upper is None else upper,
+        lower_bytes=bounds[0],
+        upper_bytes=bounds[1],
         evidence=Evidence.MEASURED,
+        moments=(MomentPrediction(parts, *bounds),),
     )

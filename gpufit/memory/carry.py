@@ -103,7 +103,10 @@ class Carrier:
             temporaries_bytes=prediction.parts.temporaries_bytes + self._workspace_in(prediction.phase),
         )
         added = parts.total_bytes - prediction.allocated_bytes
-        lower = self.context_bytes + prediction.lower_bytes + added - self._scratch(prediction)
+        least = max(
+            (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
+        )
+        lower = self.context_bytes + least + added
         return PhaseNeed(
             phase=prediction.phase,
             parts=parts,
@@ -117,24 +120,22 @@ class Carrier:
 
     def upper_bytes(self, prediction: PhasePrediction) -> int:
         """The upper bound of that need alone: what a search for the largest shape asks again and again."""
-        allocated = (
-            prediction.upper_bytes
-            + self.dequantised_bytes
-            + self._workspace_in(prediction.phase)
-            + self._scratch(prediction)
+        # The moment that is highest here need not be so on a card: one with more scratch may take its place.
+        most = max(
+            (one.upper_bytes + self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
         )
+        allocated = most + self.dequantised_bytes + self._workspace_in(prediction.phase)
         fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
         return self.context_bytes + self.context_spread_bytes + allocated + fragmentation
 
     def _workspace_in(self, phase: Phase) -> int:
         return 0 if phase is Phase.LOAD else self.workspace_bytes
 
-    def _scratch(self, prediction: PhasePrediction) -> int:
-        """By how much temporaries and activations may differ on the card, in bytes."""
+    def _scratch(self, parts: Parts, phase: Phase) -> int:
+        """By how much temporaries and activations of a moment may differ on the card, in bytes."""
         if not self.scratch_uncertainty:
             return 0
-        parts = prediction.parts
-        seen = parts.temporaries_bytes + parts.activations_bytes + self._workspace_in(prediction.phase)
+        seen = parts.temporaries_bytes + parts.activations_bytes + self._workspace_in(phase)
         return math.ceil(seen * self.scratch_uncertainty)
 
 

@@ -12,10 +12,21 @@ from dataclasses import dataclass
 
 import msgspec
 
-from gpufit.memory.predict import growth_of, highest_moment
-from gpufit.memory.terms import TERMS, Extent, Knees, Shape, base_terms, further_terms, units_at
+from gpufit.memory.predict import growth_of, highest_moment, predict_parts
+from gpufit.memory.terms import (
+    CURVES,
+    TERMS,
+    Extent,
+    Knees,
+    Shape,
+    base_terms,
+    first_step_of,
+    further_terms,
+    units_at,
+)
 from gpufit.profile.record import (
     END_OF_PHASE,
+    FIRST_STEP,
     Cell,
     Coefficient,
     Measured,
@@ -54,6 +65,9 @@ and its copy in a 16-bit dtype, of every sequence. So did Mistral and Gemma 3 un
 
 FARTHEST = (2**22, 2**14)
 """Tokens of a sequence and sequences at once up to which moments are compared (assumed)."""
+
+CURVED_PARTS = ("activations_bytes", "temporaries_bytes")
+"""Parts in which a mask or scores can lie."""
 
 ELSEWHERE = "elsewhere"
 """The site of the highest moment among sites that not every cell has."""
@@ -95,6 +109,8 @@ def fit_memory_model(cells: Sequence[Cell], attention: str, knees: Knees) -> Mem
         max_cached_tokens=max(shape.cached_tokens for shape in shapes),
         max_concurrency=max(shape.concurrency for shape in shapes),
         max_total_tokens=max(shape.total_tokens for shape in shapes),
+        max_new_tokens=max(shape.new_tokens for shape in shapes) or None,
+        min_context_tokens=min(shape.context_tokens for shape in shapes),
     )
 
 
@@ -121,7 +137,9 @@ def _without_lesser_moments(cell: Cell, phase: Phase, sites: set[str], common: s
             kept = {*sites, peak.site}
             if ELSEWHERE in sites and elsewhere:
                 kept.add(max(elsewhere, key=lambda one: one.parts.total_bytes).site)
-            peak = msgspec.structs.replace(peak, moments=tuple(one for one in peak.moments if one.site in kept))
+            moments = tuple(one for one in peak.moments if one.site in kept)
+            left_out = peak.moments_left_out + len(peak.moments) - len(moments)
+            peak = msgspec.structs.replace(peak, moments=moments, moments_left_out=left_out)
         phases.append(peak)
     return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=tuple(phases)))
 
@@ -163,40 +181,43 @@ def _hold_out(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:
     """(fitted, held out): the largest cell tests extrapolation, one between tests interpolation.
 
     The one between is at a context that no other cell has, where there is such a one: at a context that was fitted, a
-    cell tests growth with sequences alone. None is held out where the rest could no longer tell the terms apart.
+    cell tests growth with sequences alone. None is held out where the rest could no longer tell the terms apart, or a
+    curve from a line that all of them could.
     """
     ordered = sorted(samples, key=lambda sample: (sample.shape.total_tokens, sample.shape.concurrency))
-    if len(ordered) < FEWEST_CELLS_TO_HOLD_OUT:
-        return ordered, []
-    held_out = [_between(ordered), ordered[-1]]
-    fitted = [sample for sample in ordered if sample not in held_out]
-    return (fitted, held_out) if _tell_terms_apart(fitted) else (ordered, [])
+    if len(ordered) >= FEWEST_CELLS_TO_HOLD_OUT:
+        needed = min(_contexts(ordered), FEWEST_CONTEXTS_FOR_A_CURVE)
+        for between in _between(ordered):
+            fitted = [sample for sample in ordered[:-1] if sample is not between]
+            if _tell_terms_apart(fitted) and _contexts(fitted) >= needed:
+                return fitted, [between, ordered[-1]]
+    return ordered, []
 
 
-def _between(ordered: Sequence[Sample]) -> Sample:
-    """The cell that tests interpolation: neither at the shortest context nor at the longest, where any is so."""
+def _between(ordered: Sequence[Sample]) -> list[Sample]:
+    """Cells that may test interpolation, best first: alone at their context, not at the shortest nor at the longest."""
     contexts = [sample.shape.context_tokens for sample in ordered]
     inner = [sample for sample in ordered[:-1] if min(contexts) < sample.shape.context_tokens < max(contexts)]
     alone = [sample for sample in inner if contexts.count(sample.shape.context_tokens) == 1]
-    chosen = alone or inner or ordered[:-1]
-    return chosen[len(chosen) // 2]
+    together = [sample for sample in inner if sample not in alone]
+    return [chosen[len(chosen) // 2] for chosen in (alone, together, ordered[:-1]) if chosen]
 
 
 def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: Knees) -> PhaseModel:
     fitted, held_out = _hold_out(samples)
     curved = _contexts(fitted) >= FEWEST_CONTEXTS_FOR_A_CURVE
-    moments = _highest_ones(_fit_moments(phase, fitted, knees, curved), phase, samples, knees)
+    reads_prompts = phase is not Phase.DECODE
+    points = _points_by_site(fitted)
+    # Two contexts cannot tell a curve from a line. Eager attention keeps its scores, so there the curve is looked for.
+    moments = _highest_ones(_fit_moments(phase, points, knees, curved or attention == "eager"), phase, samples, knees)
     alternatives: tuple[tuple[PartModel, ...], ...] = ()
-    if phase is not Phase.DECODE and not curved:
-        # Two contexts cannot tell a curve from a line. Eager attention keeps its scores, so there the curve is taken.
-        bent = _highest_ones(_fit_moments(phase, fitted, knees, True), phase, samples, knees)
-        moments, others = (bent, moments) if attention == "eager" else (moments, bent)
-        alternatives = tuple(one.parts for one in others)
-    if phase is not Phase.DECODE and _window_unseen(fitted, knees):
+    if reads_prompts and not curved:
+        alternatives += tuple(_bent_moments(moments, points, phase, knees))
+    if reads_prompts and _window_unseen(fitted, knees):
         alternatives += tuple(_with_assumed_mask(one.parts) for one in moments)
     misses = {id(sample): _miss(sample, moments, phase, knees) for sample in samples}
     errors = {id(sample): misses[id(sample)] / sample.peak.allocated_bytes for sample in samples}
-    of_growth = [misses[id(sample)] / max(growth_of(sample.peak.parts), 1) for sample in held_out]
+    of_growth = {id(sample): _miss_of_growth(sample, moments, phase, knees) for sample in samples}
     return PhaseModel(
         phase=phase,
         moments=moments,
@@ -205,10 +226,31 @@ def _fit_phase(phase: Phase, samples: Sequence[Sample], attention: str, knees: K
         held_out_cells=len(held_out),
         worst_fitted_error=max(errors[id(sample)] for sample in fitted),
         worst_held_out_error=max((errors[id(sample)] for sample in held_out), default=None),
-        worst_held_out_growth_error=max(of_growth, default=None),
-        worst_miss_bytes=max(misses.values()),
+        worst_held_out_growth_error=max((of_growth[id(sample)] for sample in held_out), default=None),
+        worst_miss_bytes=max(
+            max(misses[id(sample)], round(of_growth[id(sample)] * growth_of(sample.peak.parts))) for sample in samples
+        ),
         largest_growth_bytes=max(growth_of(sample.peak.parts) for sample in samples),
     )
+
+
+def _bent_moments(
+    moments: Sequence[MomentModel], points: Mapping[str, Sequence[Point]], phase: Phase, knees: Knees
+) -> Iterator[tuple[PartModel, ...]]:
+    """The moments with as much of a curve as their points leave room for, in what a curve can lie in.
+
+    A curve takes the place of every slope; where the points rule that out, the part stays as it is.
+    """
+    for moment in moments:
+        for curve in CURVES:
+            parts = []
+            for part in moment.parts:
+                targets = [getattr(point.parts, part.part) for point in points[moment.site]]
+                problem = _Problem(part.part, points[moment.site], targets, phase, knees)
+                bent, miss = problem.solve(("constant", "per_sequence", curve))
+                may_bend = part.part in CURVED_PARTS and miss <= max(CLOSE_ENOUGH, problem.miss(part))
+                parts.append(_part_model(part.part, bent) if may_bend else part)
+            yield tuple(parts)
 
 
 def _with_assumed_mask(parts: Sequence[PartModel]) -> tuple[PartModel, ...]:
@@ -219,33 +261,67 @@ def _with_assumed_mask(parts: Sequence[PartModel]) -> tuple[PartModel, ...]:
     return (*(one for one in parts if one.part != masked.part), masked)
 
 
-def _fit_moments(phase: Phase, samples: Sequence[Sample], knees: Knees, curved: bool) -> list[MomentModel]:
+def _fit_moments(phase: Phase, points: Mapping[str, Sequence[Point]], knees: Knees, curved: bool) -> list[MomentModel]:
     further = further_terms(phase, knees, curved)
     return [
-        MomentModel(site=site, parts=tuple(_fit_parts(points, phase, knees, further)))
-        for site, points in _points_by_site(samples).items()
-        if len(points) >= FEWEST_CELLS
+        MomentModel(site=site, parts=tuple(_fit_parts(seen, phase, knees, further)))
+        if _points_tell_terms_apart(seen)
+        else _floor(site, seen)
+        for site, seen in points.items()
     ]
 
 
+def _points_tell_terms_apart(points: Sequence[Point]) -> bool:
+    return (
+        len({point.shape.context_tokens for point in points}) >= FEWEST_CONTEXTS
+        and len({point.shape.concurrency for point in points}) >= FEWEST_CONCURRENCIES
+        and len(points) >= FEWEST_CELLS
+    )
+
+
+def _floor(site: str, points: Sequence[Point]) -> MomentModel:
+    """A moment seen too seldom to know its growth: never less than the most that was seen of it."""
+    highest = max(points, key=lambda point: point.parts.total_bytes).parts
+    sizes = {name: getattr(highest, name) for name in Parts.NAMES}
+    return MomentModel(
+        site=site, parts=tuple(_part_model(name, {"constant": float(size)}) for name, size in sizes.items() if size)
+    )
+
+
 def _common_sites(samples: Sequence[Sample]) -> set[str]:
-    """The sites that every sample has."""
-    return set.intersection(*({moment.site for moment in sample.moments} for sample in samples))
+    """The sites that every sample has whose moments are all there.
+
+    A finished profile keeps few moments, so that a site is missing from its cells says nothing.
+    """
+    whole = [sample for sample in samples if not sample.peak.moments_left_out] or samples
+    return set.intersection(*({moment.site for moment in sample.moments} for sample in whole))
 
 
 def _points_by_site(samples: Sequence[Sample]) -> dict[str, list[Point]]:
-    """Every site's moment in every sample; sites that some sample lacks are taken together, the highest of them."""
+    """Every site's moment in every sample; sites that some sample lacks are taken together, the highest of them.
+
+    Cells whose sites nobody looked at tell of no site beside cells that do, unless these are too few.
+    """
+    looked_at = [sample for sample in samples if sample.peak.moments]
+    if looked_at and len(looked_at) < len(samples):
+        told = looked_at if _tell_terms_apart(looked_at) else [_unlooked(sample) for sample in samples]
+        return _points_by_site(told)
     common = _common_sites(samples)
     points: dict[str, list[Point]] = {}
     for sample in samples:
         for moment in sample.moments:
             if moment.site in common:
-                points.setdefault(moment.site, []).append(Point(sample.shape, moment.parts))
+                seen_as = first_step_of(sample.shape) if moment.site.startswith(FIRST_STEP) else sample.shape
+                points.setdefault(moment.site, []).append(Point(seen_as, moment.parts))
         others = [moment.parts for moment in sample.moments if moment.site not in common]
         if others:
             highest = max(others, key=lambda parts: parts.total_bytes)
             points.setdefault(ELSEWHERE, []).append(Point(sample.shape, highest))
     return points
+
+
+def _unlooked(sample: Sample) -> Sample:
+    return Sample(sample.shape, msgspec.structs.replace(sample.peak, moments=(), site=""))
 
 
 def _fit_parts(
@@ -291,6 +367,15 @@ class _Problem:
     def weight(point: Point) -> float:
         """How much a point counts."""
         return 1.0 / max(growth_of(point.parts), 1)
+
+    def miss(self, part: PartModel) -> float:
+        """The worst weighted miss of a part that is fitted already."""
+        extents = [Extent.of(point.shape, self.phase, self.knees) for point in self.points]
+        return max(
+            abs(sum(one.bytes_per_unit * TERMS[one.term](extent) for one in part.coefficients) - target)
+            * self.weight(point)
+            for extent, point, target in zip(extents, self.points, self.targets, strict=True)
+        )
 
     def solve(self, terms: Sequence[TermName]) -> tuple[dict[TermName, float], float]:
         """(bytes a unit of every term, worst weighted miss), by non-negative least squares."""
@@ -355,14 +440,34 @@ def _highest_ones(
 
 
 def _far_shapes(new_tokens: int) -> Iterator[Shape]:
+    """Shapes up to FARTHEST, half a doubling apart, with as many new tokens as were seen and with as many as prompt."""
     longest, most = FARTHEST
-    contexts = [2**power for power in range(longest.bit_length())]
-    concurrencies = [4**power for power in range((most.bit_length() + 1) // 2)]
+    contexts = [round(2 ** (half / 2)) for half in range(2 * longest.bit_length() - 1)]
+    concurrencies = [2**power for power in range(most.bit_length())]
     for context, concurrency in itertools.product(contexts, concurrencies):
         yield Shape(context, new_tokens, concurrency)
+        if new_tokens > 1:
+            yield Shape(context, context, concurrency)
 
 
 def _miss(sample: Sample, moments: Sequence[MomentModel], phase: Phase, knees: Knees) -> int:
     """How far the prediction of one sample's `allocated` is off, in bytes."""
     _, predicted = highest_moment(moments, units_at(sample.shape, phase, knees))
     return abs(predicted.total_bytes - sample.peak.allocated_bytes)
+
+
+def _miss_of_growth(sample: Sample, moments: Sequence[MomentModel], phase: Phase, knees: Knees) -> float:
+    """The worst share of what grew by which the sample's peak or one of its moments was missed.
+
+    Moments that are not the highest here are so elsewhere, and are tested here all the same; what stays at the end of
+    the phase is no candidate for its peak.
+    """
+    units = units_at(sample.shape, phase, knees)
+    modelled = {one.site: one for one in moments if one.site not in (END_OF_PHASE, ELSEWHERE)}
+    shares = [_miss(sample, moments, phase, knees) / max(growth_of(sample.peak.parts), 1)]
+    for seen in sample.moments:
+        model = modelled.get(seen.site)
+        if model is not None:
+            off = predict_parts(model.parts, units.of(seen.site)).total_bytes - seen.parts.total_bytes
+            shares.append(abs(off) / max(growth_of(seen.parts), 1))
+    return max(shares)

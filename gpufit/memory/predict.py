@@ -8,11 +8,11 @@ one with a model always answers from it, so that more context or more sequences 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from gpufit.errors import UsageError
-from gpufit.memory.terms import Knees, Shape, Units, units_at
+from gpufit.memory.terms import Knees, Shape, ShapeUnits, Units, units_at
 from gpufit.profile.record import (
     Evidence,
     Measured,
@@ -35,6 +35,16 @@ ERROR_SAFETY_FACTOR = 2.0
 
 
 @dataclass(frozen=True)
+class MomentPrediction:
+    """What one moment of a phase allocates at a shape."""
+
+    parts: Parts
+    lower_bytes: int
+    """Lower bound; that of a moment which the cells merely do not rule out is 0."""
+    upper_bytes: int
+
+
+@dataclass(frozen=True)
 class PhasePrediction:
     """What one phase allocates at a shape."""
 
@@ -47,11 +57,19 @@ class PhasePrediction:
     evidence: Evidence
     site: str = ""
     """Where in the model the peak lies; empty where nobody looked."""
+    moments: tuple[MomentPrediction, ...] = ()
+    """Every moment that may be the peak, on this device or on another that takes more for some parts of it; the highest
+    of their bounds are the phase's."""
 
     @property
     def allocated_bytes(self) -> int:
         """The point: the sum of the parts."""
         return self.parts.total_bytes
+
+    @property
+    def moments_as_upper_bounds(self) -> tuple[MomentPrediction, ...]:
+        """The moments for a question that needs no more than this one, whose lower bounds they do not bear on."""
+        return tuple(replace(moment, lower_bytes=0) for moment in self.moments)
 
 
 class Predictor:
@@ -110,12 +128,12 @@ def _size(model: PartModel, units: Units) -> float:
     return math.fsum(one.bytes_per_unit * units[one.term] for one in model.coefficients)
 
 
-def highest_moment(moments: Sequence[MomentModel], units: Units) -> tuple[str, Parts]:
+def highest_moment(moments: Sequence[MomentModel], units: ShapeUnits) -> tuple[str, Parts]:
     """(site, parts) of the moment that is the phase's peak; nothing at all where no moment is modelled."""
     if not moments:
         return "", Parts()
-    highest = max(moments, key=lambda moment: sum(round(_size(part, units)) for part in moment.parts))
-    return highest.site, predict_parts(highest.parts, units)
+    highest = max(moments, key=lambda moment: sum(round(_size(part, units.of(moment.site))) for part in moment.parts))
+    return highest.site, predict_parts(highest.parts, units.of(highest.site))
 
 
 def growth_of(parts: Parts) -> int:
@@ -130,7 +148,13 @@ def distance_outside(model: MemoryModel, shape: Shape) -> float:
         shape.cached_tokens / model.max_cached_tokens,
         shape.total_tokens / model.max_total_tokens,
         shape.concurrency / model.max_concurrency,
+        shape.new_tokens / (model.max_new_tokens or max(shape.new_tokens, 1)),
     )
+
+
+def is_inside(model: MemoryModel, shape: Shape) -> bool:
+    """Whether a shape lies within what was measured, neither beyond it nor below."""
+    return distance_outside(model, shape) == 1 and shape.context_tokens >= model.min_context_tokens
 
 
 def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:
@@ -163,29 +187,49 @@ def _measured_phases(profile: Profile, shape: Shape) -> tuple[PhasePeak, ...] | 
 
 
 def _exact(peak: PhasePeak) -> PhasePrediction:
+    size = peak.allocated_bytes
     return PhasePrediction(
         phase=peak.phase,
         parts=peak.parts,
-        lower_bytes=peak.allocated_bytes,
-        upper_bytes=peak.allocated_bytes,
+        lower_bytes=size,
+        upper_bytes=size,
         evidence=peak.evidence,
         site=peak.site,
+        moments=tuple(
+            MomentPrediction(parts, parts.total_bytes, parts.total_bytes)
+            for parts in [peak.parts, *(moment.parts for moment in peak.moments)]
+        ),
     )
 
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
     units = units_at(shape, one.phase, Knees.of(profile))
     site, parts = highest_moment(one.moments, units)
-    others = [predict_parts(parts, units) for parts in one.alternatives]
-    highest = max((other.total_bytes for other in others), default=0)
     distance = distance_outside(model, shape)
-    growth = growth_of(parts)
-    margin = margin_bytes(one, growth, distance)
+    moments = tuple(_predict_moments(one, units, distance))
+    lowest_context = replace(shape, context_tokens=max(shape.context_tokens, model.min_context_tokens))
+    if lowest_context != shape:
+        # Kernels may work otherwise on prompts shorter than any that was seen, so no less is promised for them.
+        moments += _predict_phase(profile, model, one, lowest_context).moments_as_upper_bounds
+    inside = is_inside(model, shape)
     return PhasePrediction(
         phase=one.phase,
         parts=parts,
-        lower_bytes=parts.total_bytes - growth + least_growth_bytes(growth, margin, distance),
-        upper_bytes=max(parts.total_bytes, highest) + margin,
-        evidence=weakest([profile.evidence, Evidence.SCALED]) if distance > 1 else profile.evidence,
+        lower_bytes=max((moment.lower_bytes for moment in moments), default=0),
+        upper_bytes=max((moment.upper_bytes for moment in moments), default=0),
+        evidence=profile.evidence if inside else weakest([profile.evidence, Evidence.SCALED]),
         site=site,
+        moments=moments,
     )
+
+
+def _predict_moments(one: PhaseModel, units: ShapeUnits, distance: float) -> Iterator[MomentPrediction]:
+    for moment in one.moments:
+        parts = predict_parts(moment.parts, units.of(moment.site))
+        growth = growth_of(parts)
+        margin = margin_bytes(one, growth, distance)
+        least = least_growth_bytes(growth, margin, distance)
+        yield MomentPrediction(parts, parts.total_bytes - growth + least, parts.total_bytes + margin)
+    for alternative in one.alternatives:
+        parts = predict_parts(alternative, units.usual)
+        yield MomentPrediction(parts, 0, parts.total_bytes + margin_bytes(one, growth_of(parts), distance))

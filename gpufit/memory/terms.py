@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gpufit.profile.record import Phase, Profile, TermName
+from gpufit.profile.record import FIRST_STEP, Phase, Profile, TermName
 
 
 @dataclass(frozen=True)
@@ -142,14 +142,41 @@ Units = Mapping[TermName, int]
 """Units of every term at one extent."""
 
 
-def units_at(shape: Shape, phase: Phase, knees: Knees) -> Units:
+@dataclass(frozen=True)
+class ShapeUnits:
     """Units of every term in one phase of a shape."""
+
+    usual: Units
+    first_step: Units
+    """The same for moments of the first decode step, whatever else is generated after it."""
+
+    def of(self, site: str) -> Units:
+        """The units for a moment at this site."""
+        return self.first_step if site.startswith(FIRST_STEP) else self.usual
+
+
+def units_at(shape: Shape, phase: Phase, knees: Knees) -> ShapeUnits:
+    """Units of every term in one phase of a shape."""
+    usual = _units(shape, phase, knees)
+    return ShapeUnits(usual, usual if phase is not Phase.DECODE else _units(first_step_of(shape), phase, knees))
+
+
+def first_step_of(shape: Shape) -> Shape:
+    """The shape as the first decode step sees it."""
+    return replace(shape, new_tokens=min(shape.new_tokens, 2))
+
+
+def _units(shape: Shape, phase: Phase, knees: Knees) -> Units:
     extent = Extent.of(shape, phase, knees)
     return {name: term(extent) for name, term in TERMS.items()}
 
 
 BASE: tuple[TermName, ...] = ("constant", "per_sequence", "per_token")
 """What any part may grow by."""
+
+
+CURVES: tuple[TermName, ...] = ("mask", "per_token_squared")
+"""What grows with tokens squared: a mask that all sequences share, or the scores of each."""
 
 
 def base_terms(part: str, phase: Phase, knees: Knees, lengths: Iterable[int]) -> tuple[TermName, ...]:
@@ -178,7 +205,7 @@ def further_terms(phase: Phase, knees: Knees, curved: bool) -> tuple[tuple[TermN
         if knees.chunk:
             terms.append(("per_token_in_chunks",))
         if curved:
-            terms += [("mask",), ("per_token_squared",)]
+            terms += [(curve,) for curve in CURVES]
             if knees.window:
                 terms += [("mask_beyond_window",), ("per_token_squared_beyond_window",)]
     if knees.tiled_on_cpu:

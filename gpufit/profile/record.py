@@ -122,6 +122,10 @@ class Moment(Record, frozen=True, kw_only=True):
 END_OF_PHASE = "end of phase"
 """The site of the moment at which a phase ends: what stays."""
 
+FIRST_STEP = "first step: "
+"""How sites of the first decode step begin. It still holds what prefill left, later steps do not, so its moments grow
+with the prompt alone."""
+
 
 class NamedSize(Record, frozen=True, kw_only=True):
     """How many bytes go by one name."""
@@ -142,6 +146,8 @@ class PhasePeak(Record, frozen=True, kw_only=True):
     """Where in the model the peak lies; empty where nobody looked (load, runs of older versions)."""
     moments: tuple[Moment, ...] = ()
     """The highest moment at every site, the peak's own included; which of them is the peak depends on the shape."""
+    moments_left_out: Size = 0
+    """Moments that a finished profile dropped, since they are the highest at no shape."""
     cached_tokens: Size = 0
     """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
     readings: tuple[DeviceReading, ...] = ()
@@ -413,7 +419,8 @@ class PhaseModel(Record, frozen=True, kw_only=True):
     worst_held_out_growth_error: float | None = None
     """The same as a share of what grew in the cell (all but weights and buffers)."""
     worst_miss_bytes: Size
-    """Largest |predicted - measured| of `allocated` over all cells, fitted and held out."""
+    """Largest |predicted - measured| over all cells, fitted and held out, of `allocated` and of every moment that the
+    model is made of, these as if they were the cell's peak."""
     largest_growth_bytes: Size
     """What grew (`allocated` less weights and buffers) in the cell where it was largest: the reach of the fit."""
 
@@ -424,6 +431,10 @@ class MemoryModel(Record, frozen=True, kw_only=True):
     phases: tuple[PhaseModel, ...]
     max_cached_tokens: Count
     """Longest sequence seen, prompt and new tokens."""
+    max_new_tokens: Count | None = None
+    """Most new tokens of a sequence seen; absent in profiles of version 1 and where none are generated."""
+    min_context_tokens: Count = 1
+    """Shortest prompt seen."""
     max_concurrency: Count
     max_total_tokens: Count
     """Largest concurrency x sequence length seen in one cell."""

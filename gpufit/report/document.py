@@ -30,7 +30,7 @@ from gpufit.profile.record import (
 from gpufit.report.workload import workload_words
 from gpufit.units import format_size
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Scenario(Record, frozen=True, kw_only=True):

@@ -114,13 +114,17 @@ def account(
     return parts, readings
 
 
-def moment_parts(moment: Peak, at_the_peak: Mapping[str, int]) -> dict[str, int]:
-    """Bytes by part of another moment of the phase whose parts at its peak are given.
+def moment_parts(moment: Peak, peak: Peak, at_the_peak: Mapping[str, int]) -> dict[str, int]:
+    """Bytes by part of another moment of the phase, whose parts at its peak are given.
 
     The counter tells what the allocator added at the peak alone; the same is taken to be added at any other moment.
     """
-    added = {name: at_the_peak[name] for name in ("rounding",) if name in at_the_peak}
-    return {str(category): size for category, size in moment.composition.items()} | added
+    parts = {str(category): size for category, size in moment.composition.items()}
+    for name in ("rounding", "unexplained"):
+        added = at_the_peak.get(name, 0) - peak.composition.get(name, 0)  # type: ignore[call-overload]
+        if added:
+            parts[name] = parts.get(name, 0) + added
+    return parts
 
 
 def _counted(readings: Iterable[DeviceReading]) -> int | None:

@@ -13,12 +13,17 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from gpufit.memory.replay import Category, Label
+from gpufit.profile.record import FIRST_STEP
 from gpufit.sources.measure.storages import storages_within
 
 OUTSIDE = "between forwards"
 """The site of what the caller does: preparing a step's inputs, choosing the next token."""
 CACHE_UPDATE = "cache update"
 """What a cache does while it takes in new keys and values."""
+
+
+FIRST_DECODE_FORWARD = 2
+"""The forward of the whole model that is the first decode step; the one before it is prefill."""
 
 
 class Marker(Protocol):
@@ -33,11 +38,15 @@ class Observer:
     """Collects labels during a run. Moments become positions once the recorder has stopped."""
 
     def __init__(self, marker: Marker, sites: Mapping[torch.nn.Module, str] | None = None) -> None:
-        """`sites`: the name of every module's place; a module without one belongs to the place around it."""
+        """`sites`: the name of every module's place, the whole model's first; a module without one belongs to the place
+        around it."""
         self._marker = marker
         self._sites = sites or {}
+        self._model = next(iter(self._sites), None)
         self._seen: list[tuple[int, int, Category, bool]] = []
         self._path: list[str] = [OUTSIDE]
+        self._forwards = 0
+        """Forwards of the whole model that have begun: the second is the first decode step."""
         self.stretches: list[tuple[int, str]] = []
         """(moment, site that the run is in from then on)."""
 
@@ -77,6 +86,7 @@ class Observer:
 
     def _module_called(self, module: torch.nn.Module, args: Any) -> None:
         site = self._sites.get(module)
+        self._forwards += module is self._model
         self._path.append(self._path[-1] if site is None else site)
         if site is not None:
             self._enter(site)
@@ -86,10 +96,11 @@ class Observer:
         self._label_at(moment, [value for value in _shallow(output) if isinstance(value, torch.Tensor)], "activations")
         left = self._path.pop()
         if left != self._path[-1]:
-            self.stretches.append((moment, _after(self._path[-1], left)))
+            self._enter(_after(self._path[-1], left), moment)
 
-    def _enter(self, site: str) -> None:
-        self.stretches.append((self._marker.mark(), site))
+    def _enter(self, site: str, moment: int | None = None) -> None:
+        step = FIRST_STEP if self._forwards == FIRST_DECODE_FORWARD else ""
+        self.stretches.append((self._marker.mark() if moment is None else moment, step + site))
 
     @contextlib.contextmanager
     def _watching_caches(self) -> Iterator[None]:
@@ -110,7 +121,7 @@ class Observer:
             result = original(cache_layer, *args, **kwargs)
             moment = self._marker.mark()
             self._label_at(moment, cache_layer, "kv_cache")
-            self.stretches.append((moment, f"{self._path[-1]}, after {CACHE_UPDATE}"))
+            self._enter(f"{self._path[-1]}, after {CACHE_UPDATE}", moment)
             return result
 
         return update

@@ -177,7 +177,7 @@ def _phase_peak(
         cached_tokens=span.cached_tokens,
         site=site,
         moments=tuple(
-            Moment(site=name, parts=parts_of(moment_parts(walked.at(position), parts)))
+            Moment(site=name, parts=parts_of(moment_parts(walked.at(position), peak, parts)))
             for name, position in highest.items()
         ),
         temporaries=largest_temporaries(recording, peak),

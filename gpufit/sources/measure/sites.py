@@ -34,7 +34,7 @@ def site_names(model: torch.nn.Module) -> dict[torch.nn.Module, str]:
 
 def _walk(module: torch.nn.Module, path: str) -> Iterator[tuple[str, torch.nn.Module]]:
     yield path, module
-    if isinstance(module, torch.nn.ModuleList):
+    if isinstance(module, torch.nn.ModuleList | torch.nn.Sequential):
         for place, child in zip(_places(module), module, strict=True):
             yield from _walk(child, _join(path, place))
         return
@@ -46,7 +46,7 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _places(stack: torch.nn.ModuleList) -> list[str]:
+def _places(stack: torch.nn.ModuleList | torch.nn.Sequential) -> list[str]:
     """For each layer of a stack the numbers of all layers like it."""
     kinds: dict[str, list[int]] = {}
     signatures = [_signature(layer) for layer in stack]
@@ -70,7 +70,7 @@ def _signature(layer: torch.nn.Module) -> str:
     Attributes named for a number of their own (`layer_idx`) say where it stands, not what it is.
     """
     settings = [sorted(_settings(vars(module))) for module in layer.modules()]
-    shapes = [tuple(parameter.shape) for parameter in layer.parameters()]
+    shapes = [(tuple(parameter.shape), parameter.dtype) for parameter in layer.parameters()]
     return f"{layer!r}{shapes}{settings}"
 
 
