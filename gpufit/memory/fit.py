@@ -52,6 +52,10 @@ FEWEST_CONTEXTS_FOR_A_CURVE = 3
 FEWEST_CELLS_TO_HOLD_OUT = 6
 """From here on two cells can be spared to test the fit: the largest, and one from the middle."""
 
+GOOD_ENOUGH = 0.005
+"""Held-out error, as a share of what grows, up to which a model is taken as it is (assumed: half of the least error
+that an interval allows for)."""
+
 CLOSE_ENOUGH = 1e-5
 """A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes
 are exact, so where the terms are the right ones nothing but the rounding of floats is left (assumed)."""
@@ -434,15 +438,18 @@ def _highest_ones(
     """The moments that are the highest at some shape near or far, and the phase's end."""
     new_tokens = max(sample.shape.new_tokens for sample in samples)
     kept = {END_OF_PHASE, ELSEWHERE, *(sample.peak.site for sample in samples)}
-    for shape in [*(sample.shape for sample in samples), *_far_shapes(new_tokens)]:
+    shortest = min(sample.shape.context_tokens for sample in samples)
+    for shape in [*(sample.shape for sample in samples), *_far_shapes(shortest, new_tokens)]:
         kept.add(highest_moment(moments, units_at(shape, phase, knees))[0])
     return tuple(one for one in moments if one.site in kept)
 
 
-def _far_shapes(new_tokens: int) -> Iterator[Shape]:
-    """Shapes up to FARTHEST, half a doubling apart, with as many new tokens as were seen and with as many as prompt."""
+def _far_shapes(shortest: int, new_tokens: int) -> Iterator[Shape]:
+    """Shapes from the shortest context seen up to FARTHEST, half a doubling apart, with as many new tokens as were seen
+    and with as many as prompt. For shorter contexts the bounds are those of the shortest."""
     longest, most = FARTHEST
-    contexts = [round(2 ** (half / 2)) for half in range(2 * longest.bit_length() - 1)]
+    halves = range(2 * (longest // shortest).bit_length() + 1)
+    contexts = [round(shortest * 2 ** (half / 2)) for half in halves]
     concurrencies = [2**power for power in range(most.bit_length())]
     for context, concurrency in itertools.product(contexts, concurrencies):
         yield Shape(context, new_tokens, concurrency)

@@ -21,4 +21,5 @@ def _images(workload: Workload) -> str:
 def _cache(workload: Workload) -> str:
     if workload.cache_implementation == "dynamic":
         return ""
-    return f"{workload.cache_implementation} KV cache, dtype {workload.kv_cache_dtype}"
+    dtype = "" if workload.kv_cache_dtype == "auto" else f" in {workload.kv_cache_dtype}"
+    return f"{workload.cache_implementation} KV cache{dtype}"

@@ -136,7 +136,7 @@ def test_images_and_another_cache_stand_in_the_notes() -> None:
     profile = msgspec.structs.replace(profile, workload=workload)
     assert document_of(profile=profile).notes == (
         "measured with 2 images of 448 x 336 pixels a sequence (388 tokens of its context)",
-        "measured with static KV cache, dtype auto",
+        "measured with static KV cache",
     )
 
 

@@ -110,8 +110,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sweep",
         choices=("adaptive", "full"),
-        help="adaptive: few cells, and more only while those held out are missed by over 0.5%%; full: every context at "
-        "every concurrency (default: adaptive without --context and --concurrency, full with either)",
+        help="adaptive: few cells, and more only while those held out are missed by over 0.5%% of what grows; full: "
+        "every context at every concurrency (default: adaptive without --context and --concurrency, full with either)",
     )
     existing = parser.add_mutually_exclusive_group()
     existing.add_argument(
@@ -140,6 +140,10 @@ def run(arguments: argparse.Namespace) -> int:
     )
     try:
         profile, output = measure(_request(arguments), listener)
+    except KeyboardInterrupt:
+        bar.close()
+        say("finished cells are in the profile; the same command with --resume goes on")
+        raise
     finally:
         bar.close()
     for line in summary_lines(profile, output):
@@ -241,6 +245,7 @@ def temporaries_lines(profile: Profile) -> list[str]:
 
 def summary_lines(profile: Profile, output: Path) -> list[str]:
     """What was measured, how well it is understood, and what to do next."""
+    from gpufit.memory.fit import GOOD_ENOUGH
     from gpufit.memory.growth import cache_growth
     from gpufit.report.summary import growth_sentence
 
@@ -264,6 +269,11 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
             if one.worst_held_out_growth_error is not None:
                 held += f" ({one.worst_held_out_growth_error:.2%} of what grows)"
             lines.append(f"{one.phase}: model error {one.worst_fitted_error:.2%} of allocated at worst, {held}")
+            if (one.worst_held_out_growth_error or 0.0) > GOOD_ENOUGH:
+                lines.append(
+                    f"{one.phase}: the model misses more than {GOOD_ENOUGH:.1%} of what grows: its intervals are wide; "
+                    "measure more contexts, of 256 tokens and more, near those of the order (--resume --context ...)"
+                )
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines
 

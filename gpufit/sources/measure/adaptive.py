@@ -11,14 +11,10 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-from gpufit.memory.fit import FEWEST_CELLS_TO_HOLD_OUT
+from gpufit.memory.fit import FEWEST_CELLS_TO_HOLD_OUT, GOOD_ENOUGH
 from gpufit.profile.record import Cell, Workload
 from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import grid, remaining
-
-GOOD_ENOUGH = 0.005
-"""Held-out error, as a share of what grows, up to which no further cells are run (assumed: half of the least error that
-an interval allows for)."""
 
 FEWEST_FIRST_CELLS = 8
 """Cells of the first round: six to pin the growth (constant, with sequences, with tokens, with their square and what is

@@ -184,8 +184,8 @@ def _dtype(job: Job) -> Any:
     if name == "auto":
         return name
     dtype = getattr(torch, DTYPE_ALIASES.get(name, name), None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point:
-        raise UsageError(f"--dtype {name}: not a dtype of torch; use auto, bfloat16, float16 or float32")
+    if dtype not in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
+        raise UsageError(f"--dtype {name}: weights are not loaded in it; use auto, bfloat16, float16 or float32")
     return dtype
 
 

@@ -17,6 +17,8 @@ from gpufit.errors import MeasurementError
 from gpufit.sources.measure.protocol import Grid, Job, Message
 
 _MODULE = "gpufit.sources.measure.worker"
+_CHATTER = "USDT:"
+"""How lines begin that torch's profiler writes to standard error whatever happens."""
 
 END_SECONDS = 5
 """How long a worker has to end by itself once it was asked to."""
@@ -102,7 +104,8 @@ class Worker:
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
         hint = "; the system's memory ran out, most likely" if code == -signal.SIGKILL else ""
         self._log.seek(0)
-        lines = [line for line in self._log.read().decode("utf-8", "replace").splitlines() if line.strip()]
+        said = self._log.read().decode("utf-8", "replace").splitlines()
+        lines = [line for line in said if line.strip() and not line.startswith(_CHATTER)]
         last = f": {lines[-1].strip()[:300]}" if lines and code != -signal.SIGKILL else ""
         return f"the worker {how} {where}{hint}{last}"
 

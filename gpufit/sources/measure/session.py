@@ -41,6 +41,7 @@ _UNITS = {"GiB": GIB, "MiB": MIB, "KiB": KIB, "bytes": 1}
 
 _OUT_OF_MEMORY = (
     "DefaultCPUAllocator: can't allocate memory",
+    "could not create a primitive",
     "CUDA error: out of memory",
     "HIP error: out of memory",
     "CUBLAS_STATUS_ALLOC_FAILED",
@@ -48,7 +49,8 @@ _OUT_OF_MEMORY = (
     "CUDNN_STATUS_ALLOC_FAILED",
 )
 """How an out-of-memory reads that torch's caching allocator did not meet itself: the CPU's allocator, the driver
-(a kernel's code, a library's own memory), a library that could not set itself up on a full card."""
+(a kernel's code, a library's own memory), a library that could not set itself up on a full card. oneDNN says of any
+cause that it could not create a primitive; of an operation that ran at a smaller shape, memory is the likely one."""
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,8 @@ class Sweep:
         if worker.status() == -signal.SIGKILL:
             return OutOfMemory(phase=None, message=obituary)
         limit = self.job.memory_limit_bytes
-        if limit is not None and any(word in obituary for word in _NO_MEMORY):
+        crashed = worker.status() in (-signal.SIGSEGV, -signal.SIGABRT)  # what libraries do whose allocation failed
+        if limit is not None and (crashed or any(word in obituary for word in _NO_MEMORY)):
             return OutOfMemory(phase=None, message=obituary, limit_bytes=limit)
         return Failed(error=obituary)
 

@@ -69,7 +69,8 @@ def _at_least_as_large(key: CellKey, cell: Cell) -> bool:
 
 def skipped_by_failures(key: CellKey, done: Sequence[Cell]) -> Cell | None:
     """The outcome of a cell after too many failures in a row, which more of the same would not mend."""
-    last = done[-MOST_FAILURES:]
+    ran = [cell for cell in done if not isinstance(cell.outcome, Skipped)]
+    last = ran[-MOST_FAILURES:]
     if len(last) == MOST_FAILURES and all(isinstance(cell.outcome, Failed) for cell in last):
         return ended(key, Skipped(why=f"the {MOST_FAILURES} cells before it failed"))
     return None

@@ -7,10 +7,10 @@ from builders import make_cell
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.memory.fit import fit_memory_model
+from gpufit.memory.fit import GOOD_ENOUGH, fit_memory_model
 from gpufit.memory.terms import Knees
 from gpufit.profile.record import Cell, OutOfMemory, Phase, Workload
-from gpufit.sources.measure.adaptive import GOOD_ENOUGH, MORE_CELLS, first_cells, next_round
+from gpufit.sources.measure.adaptive import MORE_CELLS, first_cells, next_round
 from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import ended, grid
 
