@@ -332,6 +332,8 @@ class Workload(Record, frozen=True, kw_only=True):
 
     contexts_tokens: tuple[int, ...]
     concurrencies: tuple[int, ...]
+    adaptive: bool = False
+    """Whether only as many cells were to be run as the memory model needs."""
     new_tokens: Size
     seed: int
     dtype_requested: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import msgspec
@@ -21,7 +22,7 @@ from gpufit.memory.carry import (
     rules,
     workspace_bytes,
 )
-from gpufit.memory.predict import PhasePrediction
+from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
@@ -226,3 +227,46 @@ def test_a_card_that_lacks_the_compute_dtype_is_remarked() -> None:
     assert "2 devices" in said["mi250x-128gb"][0]
     assert "not judged" in said["h100-sxm-64gb"][0]
     assert said["h200-sxm-141gb"] == ()
+
+
+def test_a_moment_with_more_scratch_may_be_the_highest_on_the_card_and_then_counts() -> None:
+    # On the CPU the cache rules by 10,000 bytes; 30 % more scratch on a card turn that around.
+    cache = Parts(kv_cache_bytes=1_010_000)
+    scratch = Parts(temporaries_bytes=1_000_000)
+    bounds = (MomentPrediction(cache, 1_010_000, 1_010_000), MomentPrediction(scratch, 1_000_000, 1_000_000))
+    prediction = with_moments(make_prediction(Phase.LOAD, cache), bounds)
+    carrier = carrier_to(make_card(), profile_of(CPU), False)
+    alone = with_moments(make_prediction(Phase.LOAD, cache), bounds[:1])
+    # 1,000,000 x 1.3 against 1,010,000, each with 2 % for fragmentation, rounded up.
+    assert carrier.upper_bytes(prediction) - carrier.upper_bytes(alone) == 1_326_000 - 1_030_200
+
+
+def with_moments(prediction: PhasePrediction, moments: tuple[MomentPrediction, ...]) -> PhasePrediction:
+    return dataclasses.replace(prediction, moments=moments)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(1, 1000),
+    st.integers(1, 1000),
+)
+def test_more_sequences_never_need_less_of_a_card_whichever_moment_is_the_highest(
+    drawn: list[tuple[int, int, int, int]], few: int, more: int
+) -> None:
+    def prediction(sequences: int) -> PhasePrediction:
+        parts = [
+            Parts(kv_cache_bytes=kv + kv_each * sequences, temporaries_bytes=scratch + scratch_each * sequences)
+            for kv, kv_each, scratch, scratch_each in drawn
+        ]
+        highest = max(parts, key=lambda one: one.total_bytes)
+        moments = tuple(MomentPrediction(one, one.total_bytes, one.total_bytes) for one in parts)
+        return with_moments(make_prediction(Phase.PREFILL, highest), moments)
+
+    carrier = carrier_to(make_card(), profile_of(CPU), False)
+    less, larger = carrier.need(prediction(few)), carrier.need(prediction(few + more))
+    assert larger.need_upper_bytes >= less.need_upper_bytes
+    assert larger.need_lower_bytes >= less.need_lower_bytes

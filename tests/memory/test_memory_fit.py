@@ -23,7 +23,9 @@ from gpufit.memory.predict import predict
 from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import (
     END_OF_PHASE,
+    FIRST_STEP,
     Cell,
+    Evidence,
     Failed,
     Measured,
     MemoryModel,
@@ -240,6 +242,7 @@ TWO_PLACES = [at_two_places(context, concurrency) for context in (256, 512, 1024
 
 @pytest.mark.parametrize(("context", "concurrency"), [(64, 3), (499, 16), (501, 1), (100_000, 8)])
 def test_a_peak_that_moves_from_place_to_place_is_met_at_each_of_them(context: int, concurrency: int) -> None:
+    # Below the shortest prompt that was seen the upper bound is that of the shortest.
     profile = make_profile(cells=tuple(TWO_PLACES), memory_model=fitted(TWO_PLACES))
     predicted = predict(profile, Shape(context, 1, concurrency))[1]
     expected = at_two_places(context, concurrency).outcome
@@ -420,3 +423,111 @@ def test_a_window_that_no_two_contexts_fill_raises_the_upper_bound_by_a_mask(
     assert far.allocated_bytes == straight
     # One byte of a mask and two of its copy, for each of two sequences.
     assert (far.upper_bytes >= straight + 3 * 32_768**2 * 2) is assumed
+
+
+def test_a_curve_that_two_contexts_leave_room_for_is_kept_though_a_line_with_an_intercept_meets_them_too() -> None:
+    # A workspace of 8.5 MB and a mask of 3 B a square at 256 and 512 tokens: a line from 8.1 MB meets both.
+    def growth(context: int) -> int:
+        return 8_500_000 + 3 * context**2
+
+    cells = [
+        cell_of(context, concurrency, make_peak(Phase.PREFILL, make_parts(temporaries_bytes=growth(context))))
+        for context in (256, 512)
+        for concurrency in (1, 2)
+    ]
+    for attention in ("sdpa", "eager"):
+        profile = make_profile(
+            cells=tuple(cells),
+            memory_model=fitted(cells, attention),
+            model=msgspec.structs.replace(make_profile().model, generates=False),
+        )
+        for context in (8192, 32_768):
+            assert predict(profile, Shape(context, 0, 1))[1].upper_bytes >= WEIGHTS + BUFFERS + growth(context)
+
+
+def test_the_cell_that_alone_tells_a_curve_from_a_line_is_never_held_out() -> None:
+    cells = [
+        cell_of(
+            context, concurrency, make_peak(Phase.PREFILL, make_parts(temporaries_bytes=3_000_000 + 2 * context**2))
+        )
+        for context, concurrency in ((256, 1), (256, 4), (512, 2), (1024, 1), (1024, 2), (1024, 4))
+    ]
+    assert coefficients(fitted(cells), Phase.PREFILL, "temporaries_bytes")["mask"] == pytest.approx(2, rel=1e-6)
+
+
+def test_a_place_that_is_not_the_highest_yet_is_tested_all_the_same() -> None:
+    # Logits are the highest everywhere here; what attention does from 1,200 tokens on is missed by a line through less.
+    def attention(context: int) -> int:
+        return 1_000 * context * (6 if context >= 1200 else 1)
+
+    cells = []
+    for context, concurrency in ((256, 1), (256, 4), (512, 1), (512, 4), (768, 2), (1024, 1), (1024, 4), (1536, 4)):
+        found = {
+            "lm_head": make_parts(outputs_bytes=50_000_000 * concurrency),
+            "attention": make_parts(temporaries_bytes=attention(context) * concurrency),
+        }
+        peak = msgspec.structs.replace(
+            make_peak(Phase.PREFILL, found["lm_head"], context),
+            site="lm_head",
+            moments=tuple(Moment(site=site, parts=parts) for site, parts in found.items()),
+        )
+        cells.append(cell_of(context, concurrency, peak, new_tokens=1))
+    (phase,) = fitted(cells).phases
+    assert phase.worst_held_out_error == 0
+    # 1,536,000 by the line of what was fitted, 9,216,000 in truth.
+    assert phase.worst_held_out_growth_error == pytest.approx(1 - 1 / 6, abs=1e-3)
+
+
+def test_a_finished_profile_that_is_gone_on_with_is_fitted_as_if_nothing_had_been_dropped() -> None:
+    kept = without_lesser_moments(TWO_PLACES, fitted(TWO_PLACES))
+    more = [at_two_places(2048, concurrency) for concurrency in (1, 2, 4, 8, 16)]
+    assert fitted([*kept, *more]) == fitted([*TWO_PLACES, *more])
+
+
+def test_a_place_seen_in_too_few_cells_is_never_foretold_less_than_was_seen_of_it() -> None:
+    cells = [at_two_places(context, concurrency) for context in (256, 512, 1024) for concurrency in (1, 2)]
+    extra = at_two_places(2048, 1)
+    assert isinstance(extra.outcome, Measured)
+    parts = make_parts(temporaries_bytes=60_000_000)
+    peak = msgspec.structs.replace(
+        make_peak(Phase.PREFILL, parts, 2048),
+        site="fallback",
+        moments=(*extra.outcome.phases[0].moments, Moment(site="fallback", parts=parts)),
+    )
+    more = [cell_of(2048, 1, peak, new_tokens=1), at_two_places(2048, 2), at_two_places(3072, 4)]
+    profile = make_profile(cells=(*cells, *more), memory_model=fitted([*cells, *more]))
+    assert predict(profile, Shape(4096, 1, 2))[1].upper_bytes >= parts.total_bytes
+
+
+def decode_with_a_window(context: int, concurrency: int, new_tokens: int) -> Cell:
+    """A cache that slides over 128 tokens, 100 B each: only the first step still holds the whole prompt."""
+    shape = Shape(context, new_tokens, concurrency)
+    found = {
+        f"{FIRST_STEP}cache update": make_parts(kv_cache_bytes=100 * (context + 1) * concurrency),
+        "cache update": make_parts(kv_cache_bytes=100 * min(shape.cached_tokens, 128) * concurrency),
+        END_OF_PHASE: make_parts(kv_cache_bytes=100 * min(shape.cached_tokens, 128) * concurrency),
+    }
+    site = max(found, key=lambda name: found[name].total_bytes)
+    peak = msgspec.structs.replace(
+        make_peak(Phase.DECODE, found[site], shape.cached_tokens),
+        site=site,
+        moments=tuple(Moment(site=name, parts=parts) for name, parts in found.items()),
+    )
+    return cell_of(context, concurrency, peak, new_tokens=new_tokens)
+
+
+def test_what_only_the_first_step_holds_does_not_grow_with_the_tokens_that_follow() -> None:
+    cells = [decode_with_a_window(context, many, 4) for context in (64, 256, 512, 1024) for many in (1, 2, 4)]
+    model = fitted(cells, window=128)
+    profile = make_profile(
+        cells=tuple(cells),
+        memory_model=model,
+        model=msgspec.structs.replace(make_profile().model, generates=False, sliding_window=128),
+    )
+    for new_tokens in (4, 500):
+        expected = decode_with_a_window(256, 3, new_tokens).outcome
+        assert isinstance(expected, Measured)
+        decode = predict(profile, Shape(256, new_tokens, 3))[1]
+        assert decode.parts == expected.phases[0].parts
+        # More new tokens than were seen are beyond what was measured.
+        assert decode.evidence is (Evidence.MEASURED if new_tokens == 4 else Evidence.SCALED)

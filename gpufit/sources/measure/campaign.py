@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -195,9 +195,11 @@ class Campaign:
     def adaptive(self) -> bool:
         """Whether few cells are run first."""
         request = self.request
-        if request.adaptive is None:
-            return request.contexts is None and request.concurrencies is None
-        return request.adaptive
+        if request.adaptive is not None:
+            return request.adaptive
+        if request.contexts is not None or request.concurrencies is not None:
+            return False
+        return True if self.profile is None else self.profile.workload.adaptive
 
     def _planned(self, planned: Planned) -> None:
         new_tokens = self.request.new_tokens if planned.generates else 0
@@ -205,6 +207,7 @@ class Campaign:
         self.workload = Workload(
             contexts_tokens=_contexts(self.request, planned, new_tokens),
             concurrencies=self.request.concurrencies or DEFAULT_CONCURRENCIES,
+            adaptive=self.adaptive,
             new_tokens=new_tokens,
             seed=self.request.seed,
             dtype_requested=self.request.dtype,
@@ -218,8 +221,16 @@ class Campaign:
             compute_dtype=self.request.compute_dtype,
             memory_limit_bytes=self.request.memory_limit_bytes,
         )
-        if self.profile is not None:
-            self._check_same_settings(self.profile)
+        if self.profile is None:
+            return
+        self._check_same_settings(self.profile)
+        if self.request.contexts is None and self.request.concurrencies is None:
+            # What was asked for when it was begun is what is to be gone on with.
+            self.workload = msgspec.structs.replace(
+                self.workload,
+                contexts_tokens=self.profile.workload.contexts_tokens,
+                concurrencies=self.profile.workload.concurrencies,
+            )
 
     def _next_cells(self, done: Sequence[Cell]) -> tuple[CellKey, ...]:
         """The cells to run next, and what for; a round is told once, when it begins."""
@@ -258,6 +269,12 @@ class Campaign:
     def _check_same_settings(self, earlier: Profile) -> None:
         """A resumed run must be the same run: settings that change the bytes may not differ."""
         assert self.workload is not None
+        asked = self.request.attention
+        if asked is not None and asked != earlier.engine.attention:
+            raise UsageError(
+                f"{self.output} was measured with {earlier.engine.attention} attention, not {asked}; leave "
+                "--attn-implementation out, or choose another -o FILE"
+            )
         for name in _SETTINGS:
             before, now = getattr(earlier.workload, name), getattr(self.workload, name)
             if before != now:
@@ -373,29 +390,30 @@ def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
     Where they do not all fit, as many spread over what the model takes.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
-    wanted = tuple(planned.image_tokens + one for one in _on_both_sides(planned.context_steps))
-    if longest is None:
-        return wanted
-    fitting = tuple(one for one in wanted if one <= longest)
-    if len(fitting) >= len(DEFAULT_CONTEXTS):
-        return fitting
-    room = longest - planned.image_tokens
-    return tuple(sorted({planned.image_tokens + max(room * eighths // 8, 1) for eighths in (2, 4, 5, 6, 8)}))
+    contexts = {planned.image_tokens + one for one in DEFAULT_CONTEXTS}
+    if longest is not None and max(contexts) > longest:
+        room = longest - planned.image_tokens
+        contexts = {planned.image_tokens + max(room * eighths // 8, 1) for eighths in (2, 4, 5, 6, 8)}
+    shortest = planned.image_tokens + 1
+    return _on_both_sides(
+        contexts, planned.context_steps, shortest, min(longest or LONGEST_STEP_CONTEXT, LONGEST_STEP_CONTEXT)
+    )
 
 
-def _on_both_sides(steps: Sequence[int]) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS, with one below every step and three that reach it, as far as they go.
+def _on_both_sides(contexts: Set[int], steps: Sequence[int], shortest: int, longest: int) -> tuple[int, ...]:
+    """The contexts, with one below every step and three that reach it, as far as `shortest` and `longest` let them.
 
     What begins at a step may grow with tokens or with their square: two contexts tell which, a third tests it.
     """
-    contexts = set(DEFAULT_CONTEXTS)
+    found = set(contexts)
     for step in steps:
-        if min(contexts) >= step:
-            contexts.add(max(step // 2, 1))
+        below = max(step // 2, shortest)
+        if min(found) >= step > below:
+            found.add(below)
         for further in (step, step * 3 // 2, step * 2):
-            if sum(context >= step for context in contexts) < 3 and further <= LONGEST_STEP_CONTEXT:
-                contexts.add(further)
-    return tuple(sorted(contexts))
+            if sum(context >= step for context in found) < 3 and further <= longest:
+                found.add(further)
+    return tuple(sorted(found))
 
 
 def _setting(name: str, *values: int | str | None) -> tuple[str, ...]:

@@ -243,6 +243,11 @@ def findings(precision: Precision, casts: Mapping[tuple[str, str], int], autocas
     return tuple(said)
 
 
+def is_quantised(resident: Iterable[DtypeShare]) -> bool:
+    """Whether some of the weights in memory are quantised."""
+    return any(share.dtype in _QUANTISED for share in resident)
+
+
 def _at_load(precision: Precision) -> Iterator[str]:
     """What loading did to the weights."""
     stored, resident, quantization = precision.stored, precision.resident, precision.quantization

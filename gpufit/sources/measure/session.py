@@ -28,7 +28,7 @@ from gpufit.sources.measure.drivers.encoder_decoder import EncoderDecoder
 from gpufit.sources.measure.drivers.speech import Speech
 from gpufit.sources.measure.drivers.vision_language import VisionLanguage
 from gpufit.sources.measure.kinds import Kind
-from gpufit.sources.measure.precision import observe
+from gpufit.sources.measure.precision import is_quantised, observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned
 from gpufit.sources.measure.recording import Recorder, Recording, recorded
 from gpufit.sources.measure.run import RunPlan, measure_cell, phase_peak
@@ -155,6 +155,11 @@ def open_session(planned: PlannedRun) -> Session:
     precision = observe(
         model, run_plan.driver, job.stored, resident.weights.values(), config, autocast=job.compute_dtype
     )
+    if job.quantization is not None and not is_quantised(precision.resident):
+        raise UsageError(
+            f"--quantization {job.quantization} changed no weight of {job.model_source}: {type(model).__name__} has no "
+            "linear layers that it knows; leave the option out"
+        )
     # A first forward may lay weights out anew (bitsandbytes packs its own for the processor): what is held from now on.
     resident = resident_model(model, device.torch_device.type)
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())

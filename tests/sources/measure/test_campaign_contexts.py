@@ -41,6 +41,12 @@ def test_one_lies_below_a_window_and_three_fill_it(steps: tuple[int, ...], expec
     assert contexts(context_steps=steps) == expected
 
 
+def test_so_they_do_beside_images_and_within_few_positions() -> None:
+    # Half of 512 is less than the image's 258 tokens and one of text.
+    assert contexts(context_steps=(512,), images=1, image_tokens=258) == (259, 514, 770, 1026, 1282, 1794)
+    assert contexts(context_steps=(128,), position_limit=1024) == (64, 254, 508, 635, 762, 1017)
+
+
 def test_a_model_of_few_positions_gets_as_many_spread_over_them() -> None:
     # Whisper's decoder takes 448 tokens: 441 beside eight new ones. 2, 4, 5, 6 and 8 eighths of them.
     assert contexts(position_limit=448) == (110, 220, 275, 330, 441)
