@@ -25,6 +25,7 @@ from gpufit.memory.terms import (
     units_at,
 )
 from gpufit.profile.record import (
+    ELSEWHERE,
     END_OF_PHASE,
     FIRST_STEP,
     Cell,
@@ -72,9 +73,6 @@ FARTHEST = (2**22, 2**14)
 
 CURVED_PARTS = ("activations_bytes", "temporaries_bytes")
 """Parts in which a mask or scores can lie."""
-
-ELSEWHERE = "elsewhere"
-"""The site of the highest moment among sites that not every cell has."""
 
 
 @dataclass(frozen=True)

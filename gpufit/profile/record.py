@@ -122,6 +122,9 @@ class Moment(Record, frozen=True, kw_only=True):
 END_OF_PHASE = "end of phase"
 """The site of the moment at which a phase ends: what stays."""
 
+ELSEWHERE = "elsewhere"
+"""In a memory model, the site of the highest moment among sites that not every cell has."""
+
 FIRST_STEP = "first step: "
 """How sites of the first decode step begin. It still holds what prefill left, later steps do not, so its moments grow
 with the prompt alone."""

@@ -17,6 +17,7 @@ from conftest import Done, Run, command, environment
 from model_files import REPOSITORY, SMOLLM2, need, rewrite_config
 
 from gpufit.profile.store import load_profile, save_profile
+from gpufit.report.document import SCHEMA_VERSION
 
 
 def refused(done: Done, code: int, *words: str) -> None:
@@ -250,7 +251,7 @@ def test_a_full_disk_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> 
 @pytest.mark.model
 def test_a_disk_that_fills_during_a_sweep_leaves_the_cells_that_were_saved(llama_dir: Path, tmp_path: Path) -> None:
     path = tmp_path / "out" / "profile.json"
-    limit = 7000  # bytes: a profile of the tiny model without cells has about 4,000, and each cell adds about 1,600
+    limit = 120_000  # bytes: of the tiny model each cell adds about 50,000, all its moments included
     code = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit})); "
@@ -346,7 +347,10 @@ def damaged(profile: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     ("change", "words"),
     [
         (lambda raw: raw["memory_model"].update(phases=[]), "lacks prefill"),
-        (lambda raw: raw["memory_model"]["phases"][0]["parts"][2].update(coefficients=[]), "bytes off"),
+        (lambda raw: raw["memory_model"]["phases"][0]["moments"][0]["parts"][2].update(coefficients=[]), "bytes off"),
+        (lambda raw: raw["memory_model"].update(max_cached_tokens=10**6), "claims to reach 1000000 cached tokens"),
+        (lambda raw: raw["memory_model"]["phases"][0].update(largest_growth_bytes=1), "claims that 1 bytes grew"),
+        (lambda raw: raw["memory_model"]["phases"][0].update(moments=[], worst_miss_bytes=10**12), "has no moment"),
         (lambda raw: raw["cells"].append(raw["cells"][0]), "twice"),
         (lambda raw: raw["model"].update(position_limit=-5), "damaged profile"),
         (lambda raw: raw["load"].update(allocated_bytes=1), "add up"),
@@ -382,7 +386,7 @@ def test_a_standard_error_that_takes_nothing_does_not_change_the_answer(profile:
     fit = " ".join(command("fit", profile, "--json"))
     done = shell(f"{fit} 2> /dev/full", tmp_path)
     assert done.code == 0
-    assert json.loads(done.stdout)["schema_version"] == 1
+    assert json.loads(done.stdout)["schema_version"] == SCHEMA_VERSION
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from conftest import Run
 from openpyxl import load_workbook
 
 from gpufit.profile.store import save_profile
+from gpufit.report.document import SCHEMA_VERSION
 
 SCENARIO = ("--context", "8k", "--concurrency", "16")
 TOKENS = 8192 * 16
@@ -147,7 +148,7 @@ def test_what_was_not_given_is_said_on_standard_error(gpufit: Run, profile: Path
 def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path: Path) -> None:
     for name in ("cards.json", "cards.csv", "cards.md", "cards.txt"):
         assert gpufit("fit", profile, *SCENARIO, "-o", tmp_path / name).code == 0
-    assert json.loads((tmp_path / "cards.json").read_text())["schema_version"] == 1
+    assert json.loads((tmp_path / "cards.json").read_text())["schema_version"] == SCHEMA_VERSION
     assert (tmp_path / "cards.csv").read_text().startswith("model,engine,")
     assert "| card" in (tmp_path / "cards.md").read_text()
 

@@ -18,10 +18,11 @@ from builders import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpufit.memory.fit import ELSEWHERE, fit_memory_model, without_lesser_moments
+from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import (
+    ELSEWHERE,
     END_OF_PHASE,
     FIRST_STEP,
     Cell,
