@@ -12,6 +12,7 @@ so.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import importlib.util
 import os
 import secrets
@@ -41,8 +42,10 @@ MOST_COPIES = 4
 
 _ELEMENT_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 _CONVERTER = "gpufit.sources.measure.convert"
+_IN_WORK = ".in-work"
+"""The file in a temporary folder that its process holds locked: one that nobody holds was left by a killed process."""
 _ABANDONED_SECONDS = 24 * 3600
-"""A temporary folder older than this belongs to a process that was killed."""
+"""A temporary folder without that file is being renamed into place, or was left so: after this long the latter."""
 
 
 class Manifest(Record, frozen=True, kw_only=True):
@@ -134,8 +137,11 @@ def in_a_process(job: Job, folder: Path) -> str | None:
 def _make(job: Job, source: Path, folder: Path, convert: Convert) -> str | None:
     """Make the copy at `folder`; None when it is there, else why not."""
     temporary = folder.with_name(f".{secrets.token_hex(8)}")
+    kept_open = contextlib.ExitStack()
     try:
         temporary.mkdir(parents=True)
+        in_work = kept_open.enter_context((temporary / _IN_WORK).open("wb"))
+        fcntl.flock(in_work, fcntl.LOCK_EX)
         _drop_abandoned(folder.parent)
         needed, free = converted_bytes(job, job.dtype), shutil.disk_usage(temporary).free
         if free < needed:
@@ -144,12 +150,14 @@ def _make(job: Job, source: Path, folder: Path, convert: Convert) -> str | None:
         why = convert(job, temporary)
         if why is not None:
             return why
+        (temporary / _IN_WORK).unlink()
         _seal(temporary, before)
         _put(temporary, folder, source)
     except OSError as error:
         return f"{folder.parent}: {error.strerror}"
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+        kept_open.close()
     _drop_oldest(folder)
     return None
 
@@ -185,8 +193,20 @@ def _put(temporary: Path, folder: Path, source: Path) -> None:
 def _drop_abandoned(parent: Path) -> None:
     for path in parent.glob(".*"):
         with contextlib.suppress(OSError):
-            if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
+            if _is_abandoned(path):
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_abandoned(temporary: Path) -> bool:
+    held = temporary / _IN_WORK
+    if not held.exists():
+        return time.time() - temporary.stat().st_mtime > _ABANDONED_SECONDS
+    with held.open("rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def _drop_oldest(newest: Path) -> None:

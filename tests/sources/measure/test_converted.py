@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import importlib.util
 import os
 import shutil
@@ -251,6 +252,18 @@ def test_what_a_killed_process_left_is_cleared_away_after_a_day(source: Path, co
         os.utime(path, (time.time() - age * 3600,) * 2)
     converter.prepare(job_of(source))
     assert (old.exists(), young.exists()) == (False, True)
+
+
+def test_a_half_made_copy_that_nobody_works_on_is_cleared_away_at_once(source: Path, converter: Converter) -> None:
+    left, in_work = converted_dir() / ".left", converted_dir() / ".in-work-elsewhere"
+    for path in (left, in_work):
+        path.mkdir(parents=True)
+        (path / "model.safetensors").write_bytes(b"half")
+        (path / ".in-work").touch()
+    with (in_work / ".in-work").open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        converter.prepare(job_of(source))
+    assert (left.exists(), in_work.exists()) == (False, True)
 
 
 @pytest.mark.model
