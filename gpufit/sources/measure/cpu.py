@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch._C._profiler import _EventType
-from torch.profiler import ProfilerActivity, profile, record_function
+from torch._C._profiler import _EventType, _RecordFunctionFast
+from torch.profiler import ProfilerActivity, profile
 
 from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Event
@@ -35,10 +35,13 @@ class CpuRecorder:
         self._profile.start()
 
     def mark(self) -> int:
-        """Name this moment by an empty annotation in the profiler's own stream."""
+        """Name this moment by an empty annotation in the profiler's own stream.
+
+        torch's own `record_function` says the same six times slower, and there are thousands of moments in a step.
+        """
         number = self._marks
         self._marks += 1
-        with record_function(f"{_MARK}{number}"):
+        with _RecordFunctionFast(f"{_MARK}{number}"):
             pass
         return number
 

@@ -6,6 +6,7 @@ Labels come from module outputs, caches, inputs and outputs; sites from modules 
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
@@ -14,7 +15,7 @@ from torch.nn.modules import module as torch_module
 
 from gpufit.memory.replay import Category, Label
 from gpufit.profile.record import FIRST_STEP
-from gpufit.sources.measure.storages import storages_within
+from gpufit.sources.measure.storages import address_of, storages_within
 
 OUTSIDE = "between forwards"
 """The site of what the caller does: preparing a step's inputs, choosing the next token."""
@@ -93,7 +94,13 @@ class Observer:
 
     def _module_returned(self, module: torch.nn.Module, args: Any, output: Any) -> None:
         moment = self._marker.mark()
-        self._label_at(moment, [value for value in _shallow(output) if isinstance(value, torch.Tensor)], "activations")
+        if (
+            type(output) is torch.Tensor and output.layout is torch.strided
+        ):  # as nearly always, thousands of times a step
+            self._seen.append((moment, address_of(output.untyped_storage()), "activations", True))
+        else:
+            tensors = [value for value in _shallow(output) if isinstance(value, torch.Tensor)]
+            self._label_at(moment, tensors, "activations")
         left = self._path.pop()
         if left != self._path[-1]:
             self._enter(_after(self._path[-1], left), moment)
@@ -149,6 +156,7 @@ def _shallow(output: Any) -> Iterator[Any]:
         yield from output
 
 
+@functools.cache
 def _after(site: str, left: str) -> str:
     """The stretch of a module's own work that follows something within it: `layers.0-1.mlp, after up_proj`."""
     return f"{site}, after {left.removeprefix(f'{site}.')}"
