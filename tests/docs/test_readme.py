@@ -41,10 +41,13 @@ def test_every_link_to_a_file_leads_to_one() -> None:
 
 def test_the_profile_narration_is_that_of_the_recorded_profile() -> None:
     from gpufit.cli.commands.profile import cell_line, summary_lines
+    from gpufit.profile.record import Skipped
     from gpufit.profile.store import load_profile
 
     recorded = REPOSITORY / "tests" / "facts" / "profiles" / "SmolLM2-135M-Instruct.Q4_1.json"
     profile = load_profile(recorded)
-    lines = [f"[{number}/9] {cell_line(cell)}" for number, cell in enumerate(profile.cells, start=1)]
-    lines += summary_lines(profile, Path("profiles") / recorded.name)
+    ran, left_out = profile.measured_cells, profile.cells[len(profile.measured_cells) :]
+    lines = [f"[{number}/{len(ran)}] {cell_line(cell)}" for number, cell in enumerate(ran, start=1)]
+    assert isinstance(left_out[0].outcome, Skipped)
+    lines += [f"adaptive: {left_out[0].outcome.why}", *summary_lines(profile, Path("profiles") / recorded.name)]
     assert "\n".join(lines) in README
