@@ -127,4 +127,13 @@ def test_the_caches_grow_as_arithmetic_says() -> None:
     assert growth("gpt2") == (0, 2 * 2 * 4 * 16 * 2, None, 0)
     assert growth("mistral") == (0, 0, 384, 2 * 2 * 2 * 16 * 2)
     assert growth("gemma3") == (0, 1 * 2 * 2 * 32 * 2, 384, 5 * 2 * 2 * 32 * 2)
+    # Latent attention: 16 latent and 8 rotary numbers a layer.
+    assert growth("deepseek_v3") == (0, 2 * (16 + 8) * 2, None, 0)
+    # States in float32, and four tokens of what the convolution reads in bfloat16: 8 x 16 + 2 x 16 channels in Mamba 2,
+    # 2 x 64 in Mamba, 2 x 2 x 16 + 4 x 16 in the gated delta net. Then the layer of attention among three others.
+    assert growth("mamba2") == (2 * (8 * 16 * 16 * 4 + 160 * 4 * 2), 0, None, 0)
+    assert growth("jamba") == (3 * (128 * 8 * 4 + 128 * 4 * 2), 2 * 2 * 16 * 2, None, 0)
+    assert growth("qwen3_next") == (3 * (4 * 16 * 16 * 4 + 128 * 4 * 2), 2 * 2 * 32 * 2, None, 0)
+    # 1,500 positions of what was heard in the cross-attention cache; 3 decoder layers, 4 heads of 16.
+    assert growth("whisper") == (1500 * 3 * 2 * 4 * 16 * 2, 3 * 2 * 4 * 16 * 2, None, 0)
     assert growth("gpt_oss") == (0, 1 * 2 * 2 * 32 * 2, 384, 1 * 2 * 2 * 32 * 2)
