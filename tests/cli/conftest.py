@@ -49,7 +49,7 @@ def without_moments(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         outcome = cell.outcome
         if isinstance(outcome, Measured):
-            phases = tuple(msgspec.structs.replace(peak, moments=()) for peak in outcome.phases)
+            phases = tuple(msgspec.structs.replace(peak, moments=(), moments_left_out=0) for peak in outcome.phases)
             outcome = msgspec.structs.replace(outcome, phases=phases)
         kept.append(msgspec.structs.replace(cell, outcome=outcome))
     return kept

@@ -70,11 +70,11 @@ def test_speech(gpufit: Run, saved: Path, tmp_path: Path) -> None:
 def test_images_of_any_size_and_the_default_contexts_beside_them(gpufit: Run, saved: Path, tmp_path: Path) -> None:
     options = ("--images", "2", "--image-size", "112x84", "--concurrency", "1,2")
     profile, announced = profiled(gpufit, saved / "qwen2_5_vl", tmp_path, *options)
-    # 4 x 3 merged patches and a mark at either end, twice: 28 tokens, beside 128, 512 and 1024 of text.
-    assert profile.workload.contexts_tokens == (156, 540, 1052)
+    # 4 x 3 merged patches and a mark at either end, twice: 28 tokens, beside 256, 512, 768, 1024 and 1536 of text.
+    assert profile.workload.contexts_tokens == (284, 540, 796, 1052, 1564)
     assert (profile.workload.images, profile.workload.image_size, profile.workload.image_tokens) == (2, (112, 84), 28)
     assert "; 2 images of 112 x 84 pixels a sequence (28 tokens of its context); " in announced
-    assert decode_parts(profile, 156, 2).inputs_bytes >= 2 * 2 * 48 * 1176 * 4
+    assert decode_parts(profile, 796, 2).inputs_bytes >= 2 * 2 * 48 * 1176 * 4
     short = gpufit("fit", tmp_path / "profile.json", "--context", "28", "--concurrency", "1")
     assert short.code == 2
     assert "2 images take 28 tokens of each prompt, so a context of 28 is too short" in short.error
@@ -104,7 +104,7 @@ def test_a_static_and_an_fp8_cache(gpufit: Run, saved: Path, tmp_path: Path) -> 
     if not hasattr(transformers.cache_utils, "Fp8QuantizedLayer"):
         pytest.skip(f"transformers {transformers.__version__} has no fp8 cache")
     fp8, announced = profiled(gpufit, saved / "llama", tmp_path, *GRID, "--kv-cache-dtype", "fp8", "--force")
-    assert "; quantized KV cache, dtype fp8; " in announced
+    assert "; quantized KV cache in fp8; " in announced
     assert fp8.precision.kv[0].dtype == "float8_e4m3fn"
 
 

@@ -22,7 +22,7 @@ from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.terms import Shape
 from gpufit.report.cells import SCREEN_COLUMNS
-from gpufit.report.document import FitDocument
+from gpufit.report.document import SCHEMA_VERSION, FitDocument
 from gpufit.report.formats.csv import guard
 from gpufit.report.registry import load_format
 
@@ -81,7 +81,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
 def test_json_has_the_keys_of_the_contract_with_whole_bytes(document: FitDocument) -> None:
     found = as_json(document)
     assert {"schema_version", "evidence", "model", "precision", "scenario", "phases", "cards"} <= set(found)
-    assert found["schema_version"] == 1
+    assert found["schema_version"] == SCHEMA_VERSION
     assert {"stored", "resident", "compute", "kv"} <= set(found["precision"])
     assert {"context_tokens", "new_tokens", "concurrency"} <= set(found["scenario"])
     assert {"prefill", "decode"} <= set(found["phases"])

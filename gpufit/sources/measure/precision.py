@@ -172,7 +172,7 @@ def observe(
         stored=stored,
         resident=dtype_shares((storage.dtype, storage.size_bytes) for storage in held),
         compute=tuple(compute),
-        kv=dtype_shares((one.dtype, one.size_bytes) for one in probe.cache),
+        kv=dtype_shares((one.dtype, one.size_bytes) for one in probe.cache if one.dtype != _COUNTER),
         quantization=quantization_of(config),
     )
     return msgspec.structs.replace(precision, findings=findings(precision, trace.casts, autocast))
