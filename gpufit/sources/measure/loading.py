@@ -61,6 +61,8 @@ def plan_load(job: Job) -> LoadPlan:
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise refusal(job, error) from error
     loader, kind = choose(config, job)
+    if job.logits_kept == "all" and kind not in (Kind.DECODER, Kind.VISION_LANGUAGE):
+        raise UsageError(f"{job.model_source} makes no logits of its prompt: leave --keep-logits out")
     cache = CacheChoice(job.cache_implementation, job.kv_cache_dtype)
     arguments = where | {"dtype": _dtype(job), "config": config}
     if job.quantization:

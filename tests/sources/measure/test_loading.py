@@ -113,6 +113,18 @@ def test_decoders_generate_and_encoders_do_not(tmp_path: object) -> None:
     assert plan.loader is transformers.BertForMaskedLM
 
 
+def test_logits_of_the_prompt_are_kept_only_where_there_are_some(tmp_path: object) -> None:
+    llama = save_config(tmp_path / "llama", transformers.LlamaConfig(), "LlamaForCausalLM")
+    assert plan_load(make_job(model_path=llama, logits_kept="all")).generates
+    for name, config, architecture in (
+        ("t5", transformers.T5Config(), "T5ForConditionalGeneration"),
+        ("bert", transformers.BertConfig(), "BertModel"),
+    ):
+        model = save_config(tmp_path / name, config, architecture)
+        with pytest.raises(UsageError, match="leave --keep-logits out"):
+            plan_load(make_job(model_path=model, logits_kept="all"))
+
+
 def test_errors_of_the_library_become_one_line() -> None:
     job = make_job()
     assert isinstance(refusal(job, OSError("no such\nfile")), UnreadableInputError)
