@@ -84,14 +84,21 @@ def test_a_worker_that_is_killed_costs_its_cell_only(gpufit: Run, llama_dir: Pat
     assert all(isinstance(cell.outcome, Measured) for cell in load_profile(path).cells)
 
 
-def test_an_interrupt_ends_with_its_own_status_and_keeps_the_cells(llama_dir: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_with_its_own_status_and_keeps_the_cells(
+    llama_dir: Path, tmp_path: Path, how: signal.Signals
+) -> None:
     path = tmp_path / "profile.json"
     process = start(("profile", llama_dir, "-o", path, *GRID), tmp_path)
     wait_for_cells(path, 1)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, how)
     _, narration = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert narration.splitlines()[-1] == "gpufit: interrupted"
+    assert narration.splitlines()[-2:] == [
+        "finished cells are in the profile; the same command with --resume goes on",
+        "gpufit: interrupted",
+    ]
+    assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".lock")] == []
     assert len(load_profile(path).cells) >= 1
 
 

@@ -6,6 +6,7 @@ Loads the model in a process of its own, runs every context at every concurrency
 from __future__ import annotations
 
 import argparse
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,6 +139,8 @@ def run(arguments: argparse.Namespace) -> int:
     listener = Listener(
         started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
     )
+    # `kill`, a service manager and a container's end interrupt a sweep as Ctrl-C does.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         profile, output = measure(_request(arguments), listener)
     except KeyboardInterrupt:
@@ -145,6 +148,7 @@ def run(arguments: argparse.Namespace) -> int:
         say("finished cells are in the profile; the same command with --resume goes on")
         raise
     finally:
+        signal.signal(signal.SIGTERM, before)
         bar.close()
     for line in summary_lines(profile, output):
         say(line)
