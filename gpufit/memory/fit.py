@@ -61,6 +61,9 @@ CLOSE_ENOUGH = 1e-5
 """A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes
 are exact, so where the terms are the right ones nothing but the rounding of floats is left (assumed)."""
 
+SAME_HEIGHT = 1e-6
+"""Moments within this share of each other are equally high: solvers differ in the last digits (assumed)."""
+
 WORTH_A_TERM = 0.7
 """A further term has to bring the worst miss below this share of what it was, or it explains nothing (assumed)."""
 
@@ -146,12 +149,12 @@ def _without_lesser_moments(cell: Cell, phase: Phase, sites: set[str], common: s
     return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=tuple(phases)))
 
 
-def _tell_terms_apart(samples: Sequence[Sample]) -> bool:
+def _tell_terms_apart(seen: Sequence[Sample] | Sequence[Point]) -> bool:
     """Whether growth with context, growth with concurrency and what is constant can be told from each other."""
     return (
-        _contexts(samples) >= FEWEST_CONTEXTS
-        and len({sample.shape.concurrency for sample in samples}) >= FEWEST_CONCURRENCIES
-        and len(samples) >= FEWEST_CELLS
+        _contexts(seen) >= FEWEST_CONTEXTS
+        and len({one.shape.concurrency for one in seen}) >= FEWEST_CONCURRENCIES
+        and len(seen) >= FEWEST_CELLS
     )
 
 
@@ -161,8 +164,8 @@ def _window_unseen(samples: Sequence[Sample], knees: Knees) -> bool:
     return knees.window > 0 and len(filling) < FEWEST_CONTEXTS
 
 
-def _contexts(samples: Sequence[Sample]) -> int:
-    return len({sample.shape.context_tokens for sample in samples})
+def _contexts(seen: Sequence[Sample] | Sequence[Point]) -> int:
+    return len({one.shape.context_tokens for one in seen})
 
 
 def _shape(cell: Cell) -> Shape:
@@ -267,18 +270,10 @@ def _fit_moments(phase: Phase, points: Mapping[str, Sequence[Point]], knees: Kne
     further = further_terms(phase, knees, curved)
     return [
         MomentModel(site=site, parts=tuple(_fit_parts(seen, phase, knees, further)))
-        if _points_tell_terms_apart(seen)
+        if _tell_terms_apart(seen)
         else _floor(site, seen)
         for site, seen in points.items()
     ]
-
-
-def _points_tell_terms_apart(points: Sequence[Point]) -> bool:
-    return (
-        len({point.shape.context_tokens for point in points}) >= FEWEST_CONTEXTS
-        and len({point.shape.concurrency for point in points}) >= FEWEST_CONCURRENCIES
-        and len(points) >= FEWEST_CELLS
-    )
 
 
 def _floor(site: str, points: Sequence[Point]) -> MomentModel:
@@ -438,7 +433,12 @@ def _highest_ones(
     kept = {END_OF_PHASE, ELSEWHERE, *(sample.peak.site for sample in samples)}
     shortest = min(sample.shape.context_tokens for sample in samples)
     for shape in [*(sample.shape for sample in samples), *_far_shapes(shortest, new_tokens)]:
-        kept.add(highest_moment(moments, units_at(shape, phase, knees))[0])
+        units = units_at(shape, phase, knees)
+        site, highest = highest_moment(moments, units)
+        _, already = highest_moment([one for one in moments if one.site in kept], units)
+        # Moments that are as high but for the rounding of floats do not both have to be there.
+        if already.total_bytes < highest.total_bytes * (1 - SAME_HEIGHT):
+            kept.add(site)
     return tuple(one for one in moments if one.site in kept)
 
 

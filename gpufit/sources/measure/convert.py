@@ -14,9 +14,6 @@ import msgspec
 from gpufit.errors import GpufitError
 from gpufit.sources.measure.protocol import Job
 
-CONVERTED_FROM = "gpufit_converted_from"
-"""Key of a copy's config.json: the quantisation that the file's own config declares."""
-
 
 def main(folder: str) -> int:
     """Do the job on standard input; the last line on standard error says why it could not be done."""
@@ -44,17 +41,12 @@ def write_plain(model: Any, folder: Path) -> None:
     import torch
 
     config = copy.deepcopy(model.config)
-    declared = getattr(config, "quantization_config", None)
-    if declared is not None:
+    if getattr(config, "quantization_config", None) is not None:
         del config.quantization_config
     with torch.device("meta"):
         plain = type(model)(config)
     plain.load_state_dict(model.state_dict(), assign=True)
     plain.tie_weights()
-    if declared is not None:
-        raw = declared if isinstance(declared, dict) else declared.to_dict()
-        method = str(getattr(raw["quant_method"], "value", raw["quant_method"]))
-        setattr(plain.config, CONVERTED_FROM, {"quant_method": method})
     plain.save_pretrained(folder)
 
 

@@ -14,7 +14,6 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.memory.replay import Category
 from gpufit.profile.record import ComputeDtype, DtypeShare, Phase, Precision, Quantization
-from gpufit.sources.measure.convert import CONVERTED_FROM
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.storages import Storage, dtype_name, storage_of, storages_within, tensors_within, unfolds
 from gpufit.sources.model_files.gguf import is_block_type
@@ -173,7 +172,7 @@ def observe(
         resident=dtype_shares((storage.dtype, storage.size_bytes) for storage in held),
         compute=tuple(compute),
         kv=dtype_shares((one.dtype, one.size_bytes) for one in probe.cache if one.dtype != _COUNTER),
-        quantization=quantization_of(config),
+        quantization=quantization_of(config) or _of_blocks(stored),
     )
     return msgspec.structs.replace(precision, findings=findings(precision, trace.casts, autocast))
 
@@ -184,7 +183,7 @@ def _frequent(counts: Counter[str]) -> tuple[str, ...]:
 
 def quantization_of(config: Any) -> Quantization | None:
     """The quantisation that the model's config declares."""
-    declared = getattr(config, "quantization_config", None) or getattr(config, CONVERTED_FROM, None)
+    declared = getattr(config, "quantization_config", None)
     if declared is None:
         return None
     raw = declared if isinstance(declared, dict) else declared.to_dict()
@@ -193,6 +192,11 @@ def quantization_of(config: Any) -> Quantization | None:
     for name in ("quant_method", "gguf_file", "dequantize"):  # transformers' own notes, not the method's parameters
         scalars.pop(name, None)
     return Quantization(method=method, parameters=scalars)
+
+
+def _of_blocks(stored: Iterable[DtypeShare]) -> Quantization | None:
+    """GGUF, where the file holds its blocks: what is loaded is a converted copy, whose config knows nothing of it."""
+    return Quantization(method="gguf") if any(is_block_type(share.dtype) for share in stored) else None
 
 
 def _scalars(declared: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, str]]:

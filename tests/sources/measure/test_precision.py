@@ -215,6 +215,13 @@ def test_tensors_that_a_module_keeps_unregistered_count_as_buffers() -> None:
     assert sum(one.size_bytes for one in resident.buffers.values()) == 16 * 4 + 32 * 4
 
 
+def test_blocks_in_the_file_say_that_it_was_gguf_though_the_copy_that_runs_does_not() -> None:
+    model = ARCHITECTURES["llama"]().build()
+    for dtype, method in (("Q4_1", "gguf"), ("BF16", None)):
+        found = observe(model, make_decoder(), shares(dtype), [], model.config).quantization
+        assert (None if found is None else found.method) == method
+
+
 def test_the_counters_of_a_sliding_cache_are_no_precision_of_it() -> None:
     model = ARCHITECTURES["mistral"]().build()
     assert [share.dtype for share in observe(model, make_decoder(), (), [], model.config).kv] == ["bfloat16"]

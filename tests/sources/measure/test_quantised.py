@@ -291,7 +291,19 @@ def test_a_model_that_is_quantised_already_is_not_quantised_again(saved: Path, t
         check_quantization("torchao-int8wo", find_model(str(folder), None))
 
 
-@pytest.mark.parametrize("method", ["torchao-int8wo", "bitsandbytes-nf4"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(
+            "torchao-int8wo",
+            marks=pytest.mark.skipif(
+                Version(transformers.__version__) < Version("5.24"),
+                reason="transformers 5.0 reads such checkpoints through a module that torchao 0.18 no longer has",
+            ),
+        ),
+        "bitsandbytes-nf4",
+    ],
+)
 def test_a_checkpoint_that_was_quantised_beforehand_is_measured_as_it_is(
     saved: Path, tmp_path: Path, method: str
 ) -> None:
