@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gpufit.memory.fit import fit_memory_model
@@ -59,8 +60,16 @@ def test_a_recorded_run_is_whole_and_adds_up(profile: Profile) -> None:
 def test_its_model_is_the_one_that_its_cells_give(profile: Profile) -> None:
     again = fit_memory_model(profile.cells, profile.engine.attention, Knees.of(profile))
     assert again is not None
+    refitted = msgspec.structs.replace(profile, memory_model=again)
+    reach = modelled(profile).max_cached_tokens
+    # Which terms of nearly equal worth are taken may hang on a solver's last digits; what they say inside may not, and
+    # far beyond no more than the least error that an interval allows for.
+    for shape, close in ((Shape(reach // 2, 8, 3), 1e-3), (Shape(reach, 8, 4), 1e-3), (Shape(4 * reach, 8, 16), 1e-2)):
+        for stored, now in zip(predict(profile, shape), predict(refitted, shape), strict=True):
+            assert now.phase is stored.phase
+            assert now.allocated_bytes == pytest.approx(stored.allocated_bytes, rel=close)
+            assert now.upper_bytes == pytest.approx(stored.upper_bytes, rel=close)
     for stored, now in zip(modelled(profile).phases, again.phases, strict=True):
-        assert {one.site for one in now.moments} == {one.site for one in stored.moments}
         assert now.worst_miss_bytes == pytest.approx(stored.worst_miss_bytes, rel=0.01, abs=64)
 
 
