@@ -70,7 +70,8 @@ def test_its_model_is_the_one_that_its_cells_give(profile: Profile) -> None:
             assert now.allocated_bytes == pytest.approx(stored.allocated_bytes, rel=close)
             assert now.upper_bytes == pytest.approx(stored.upper_bytes, rel=close)
     for stored, now in zip(modelled(profile).phases, again.phases, strict=True):
-        assert now.worst_miss_bytes == pytest.approx(stored.worst_miss_bytes, rel=0.01, abs=64)
+        # scipy 1.11 meets gpt_oss closer than later releases; none may meet a model worse than it was recorded with.
+        assert now.worst_miss_bytes <= stored.worst_miss_bytes * 1.01 + 64
 
 
 def test_every_measured_cell_lies_within_its_predicted_interval(profile: Profile) -> None:
