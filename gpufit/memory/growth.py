@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufit.memory.terms import Knees
-from gpufit.profile.record import END_OF_PHASE, MomentModel, Phase, Profile, Record, Size, TermName
+from gpufit.profile.record import END_OF_PHASE, Evidence, MomentModel, Phase, Profile, Record, Size, TermName
 
 
 class CacheGrowth(Record, frozen=True, kw_only=True):
@@ -13,6 +13,8 @@ class CacheGrowth(Record, frozen=True, kw_only=True):
     phase: Phase
     """The phase after which it was seen: decode, where one was measured. After prefill alone a sliding layer may still
     hold the whole prompt."""
+    evidence: Evidence
+    """That of the run it was fitted to."""
     shared_bytes: Size
     """Held once, however many sequences (counters)."""
     state_bytes_per_sequence: Size
@@ -39,7 +41,7 @@ def cache_growth(profile: Profile) -> CacheGrowth | None:
     for one in reversed(profile.memory_model.phases if profile.memory_model else ()):
         found = _held_at_the_end(one.moments)
         if found is not None:
-            return _growth(one.phase, found, Knees.of(profile))
+            return _growth(one.phase, profile.evidence, found, Knees.of(profile))
     return None
 
 
@@ -51,10 +53,11 @@ def _held_at_the_end(moments: tuple[MomentModel, ...]) -> dict[TermName, int] | 
     return None
 
 
-def _growth(phase: Phase, terms: dict[TermName, int], knees: Knees) -> CacheGrowth:
+def _growth(phase: Phase, evidence: Evidence, terms: dict[TermName, int], knees: Knees) -> CacheGrowth:
     within = terms.get("per_token_in_window", 0)
     return CacheGrowth(
         phase=phase,
+        evidence=evidence,
         shared_bytes=terms.get("constant", 0),
         state_bytes_per_sequence=terms.get("per_sequence", 0),
         bytes_per_token=sum(terms.get(name, 0) for name in _PER_TOKEN),

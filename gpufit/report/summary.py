@@ -34,8 +34,9 @@ def remark_lines(document: FitDocument) -> list[str]:
 
 
 def growth_line(document: FitDocument) -> str:
-    """How the KV cache grows: state, slope and knee; empty where nothing is known of it."""
-    return "" if document.kv_cache_growth is None else growth_sentence(document.kv_cache_growth)
+    """How the KV cache grows: state, slope and knee, with the evidence; empty where nothing is known of it."""
+    growth = document.kv_cache_growth
+    return "" if growth is None else f"{growth_sentence(growth)} ({growth.evidence})"
 
 
 def growth_sentence(growth: CacheGrowth) -> str:

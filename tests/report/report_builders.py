@@ -199,6 +199,7 @@ def hard_document() -> FitDocument:
         scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
         kv_cache_growth=CacheGrowth(
             phase=Phase.DECODE,
+            evidence=Evidence.MEASURED,
             shared_bytes=8,
             state_bytes_per_sequence=3 * 2**20,
             bytes_per_token=23_040,
