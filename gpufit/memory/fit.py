@@ -12,14 +12,12 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpufit.memory.part_fit import CLOSE_ENOUGH, Point, Problem, fit_parts, part_model
 from gpufit.memory.predict import growth_of, highest_moment, predict_parts
 from gpufit.memory.terms import (
     CURVES,
-    TERMS,
-    Extent,
     Knees,
     Shape,
-    base_terms,
     first_step_of,
     further_terms,
     units_at,
@@ -39,7 +37,6 @@ from gpufit.profile.record import (
     Phase,
     PhaseModel,
     PhasePeak,
-    TermName,
 )
 
 FEWEST_CONTEXTS = 2
@@ -57,15 +54,8 @@ GOOD_ENOUGH = 0.005
 """Held-out error, as a share of what grows, up to which a model is taken as it is (assumed: half of the least error
 that an interval allows for)."""
 
-CLOSE_ENOUGH = 1e-5
-"""A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes
-are exact, so where the terms are the right ones nothing but the rounding of floats is left (assumed)."""
-
 SAME_HEIGHT = 1e-6
 """Moments within this share of each other are equally high: solvers differ in the last digits (assumed)."""
-
-WORTH_A_TERM = 0.7
-"""A further term has to bring the worst miss below this share of what it was, or it explains nothing (assumed)."""
 
 _ASSUMED_MASK = Coefficient(term="per_token_squared_beyond_window", bytes_per_unit=3.0)
 """What sliding attention is assumed to add where prompts fill the window and no two contexts show it: a mask of a byte
@@ -89,14 +79,6 @@ class Sample:
     def moments(self) -> tuple[Moment, ...]:
         """The moments seen; the peak alone where nobody looked at its sites."""
         return self.peak.moments or (Moment(site=self.peak.site, parts=self.peak.parts),)
-
-
-@dataclass(frozen=True)
-class Point:
-    """One moment at one shape."""
-
-    shape: Shape
-    parts: Parts
 
 
 def fit_memory_model(cells: Sequence[Cell], attention: str, knees: Knees) -> MemoryModel | None:
@@ -251,10 +233,10 @@ def _bent_moments(
             parts = []
             for part in moment.parts:
                 targets = [getattr(point.parts, part.part) for point in points[moment.site]]
-                problem = _Problem(part.part, points[moment.site], targets, phase, knees)
+                problem = Problem(part.part, points[moment.site], targets, phase, knees)
                 bent, miss = problem.solve(("constant", "per_sequence", curve))
                 may_bend = part.part in CURVED_PARTS and miss <= max(CLOSE_ENOUGH, problem.miss(part))
-                parts.append(_part_model(part.part, bent) if may_bend else part)
+                parts.append(part_model(part.part, bent) if may_bend else part)
             yield tuple(parts)
 
 
@@ -269,7 +251,7 @@ def _with_assumed_mask(parts: Sequence[PartModel]) -> tuple[PartModel, ...]:
 def _fit_moments(phase: Phase, points: Mapping[str, Sequence[Point]], knees: Knees, curved: bool) -> list[MomentModel]:
     further = further_terms(phase, knees, curved)
     return [
-        MomentModel(site=site, parts=tuple(_fit_parts(seen, phase, knees, further)))
+        MomentModel(site=site, parts=tuple(fit_parts(seen, phase, knees, further)))
         if _tell_terms_apart(seen)
         else _floor(site, seen)
         for site, seen in points.items()
@@ -281,7 +263,7 @@ def _floor(site: str, points: Sequence[Point]) -> MomentModel:
     highest = max(points, key=lambda point: point.parts.total_bytes).parts
     sizes = {name: getattr(highest, name) for name in Parts.NAMES}
     return MomentModel(
-        site=site, parts=tuple(_part_model(name, {"constant": float(size)}) for name, size in sizes.items() if size)
+        site=site, parts=tuple(part_model(name, {"constant": float(size)}) for name, size in sizes.items() if size)
     )
 
 
@@ -319,110 +301,6 @@ def _points_by_site(samples: Sequence[Sample]) -> dict[str, list[Point]]:
 
 def _unlooked(sample: Sample) -> Sample:
     return Sample(sample.shape, msgspec.structs.replace(sample.peak, moments=(), site=""))
-
-
-def _fit_parts(
-    points: Sequence[Point], phase: Phase, knees: Knees, further: Sequence[tuple[TermName, ...]]
-) -> Iterator[PartModel]:
-    for name in Parts.NAMES:
-        targets = [getattr(point.parts, name) for point in points]
-        if not any(targets):
-            continue
-        if len(set(targets)) == 1:
-            yield _part_model(name, {"constant": float(targets[0])})
-            continue
-        yield _part_model(name, _simplest_fit(_Problem(name, points, targets, phase, knees), further))
-
-
-def _part_model(name: str, sizes: Mapping[TermName, float]) -> PartModel:
-    return PartModel(
-        part=name,
-        coefficients=tuple(Coefficient(term=term, bytes_per_unit=size) for term, size in sizes.items() if size > 0),
-    )
-
-
-@dataclass(frozen=True)
-class _Problem:
-    """One part of one moment: what it was at every point, and how much each point counts.
-
-    A point counts by the inverse of all that grows in it, so that small cells count like large ones, and what one part
-    loses to another at a slightly different moment weighs as little as it does in their sum.
-    """
-
-    part: str
-    points: Sequence[Point]
-    targets: Sequence[int]
-    phase: Phase
-    knees: Knees
-
-    def units(self, term: TermName) -> list[float]:
-        """Units of a term at every point, weighted."""
-        extents = [Extent.of(point.shape, self.phase, self.knees) for point in self.points]
-        return [TERMS[term](extent) * self.weight(point) for extent, point in zip(extents, self.points, strict=True)]
-
-    @staticmethod
-    def weight(point: Point) -> float:
-        """How much a point counts."""
-        return 1.0 / max(growth_of(point.parts), 1)
-
-    def miss(self, part: PartModel) -> float:
-        """The worst weighted miss of a part that is fitted already."""
-        extents = [Extent.of(point.shape, self.phase, self.knees) for point in self.points]
-        return max(
-            abs(sum(one.bytes_per_unit * TERMS[one.term](extent) for one in part.coefficients) - target)
-            * self.weight(point)
-            for extent, point, target in zip(extents, self.points, self.targets, strict=True)
-        )
-
-    def solve(self, terms: Sequence[TermName]) -> tuple[dict[TermName, float], float]:
-        """(bytes a unit of every term, worst weighted miss), by non-negative least squares."""
-        from scipy.optimize import nnls
-
-        columns = [self.units(term) for term in terms]
-        scales = [max(column) or 1.0 for column in columns]
-        values = [target * self.weight(point) for point, target in zip(self.points, self.targets, strict=True)]
-        rows = [
-            [column[row] / scale for column, scale in zip(columns, scales, strict=True)] for row in range(len(values))
-        ]
-        solution, _ = nnls(rows, values)
-        misses = [
-            abs(sum(a * b for a, b in zip(row, solution, strict=True)) - value)
-            for row, value in zip(rows, values, strict=True)
-        ]
-        sizes = {term: float(size) / scale for term, size, scale in zip(terms, solution, scales, strict=True)}
-        return sizes, max(misses)
-
-
-def _simplest_fit(problem: _Problem, further: Sequence[tuple[TermName, ...]]) -> dict[TermName, float]:
-    """The base terms, and of the further ones only those without which the part is not explained."""
-    lengths = [point.shape.tokens_in(problem.phase) for point in problem.points]
-    terms = base_terms(problem.part, problem.phase, problem.knees, lengths)
-    sizes, miss = problem.solve(terms)
-    while miss > CLOSE_ENOUGH:
-        taken = _next_terms(problem, terms, further, miss)
-        if taken is None:
-            break
-        terms, sizes, miss = taken
-    return sizes
-
-
-def _next_terms(
-    problem: _Problem, terms: tuple[TermName, ...], further: Sequence[tuple[TermName, ...]], miss: float
-) -> tuple[tuple[TermName, ...], dict[TermName, float], float] | None:
-    """(terms, their sizes, the miss) with one more term, or two where one is not worth it; None where neither is."""
-    left = [group for group in further if group[0] not in terms]
-    for count in (1, 2):
-        trials = []
-        for groups in itertools.combinations(left, count):
-            more = (*terms, *itertools.chain.from_iterable(groups))
-            sizes, missed = problem.solve(more)
-            if missed <= CLOSE_ENOUGH:
-                return more, sizes, missed  # of fits that explain the part the first is taken, of others the best
-            trials.append((more, sizes, missed))
-        best = min(trials, key=lambda trial: trial[2], default=None)
-        if best is not None and best[2] <= WORTH_A_TERM * miss:
-            return best
-    return None
 
 
 def _highest_ones(
