@@ -1,0 +1,1 @@
+"""One module a family of models: `build(config)` turns its config into an `Architecture`."""
