@@ -94,8 +94,10 @@ def test_a_static_and_an_fp8_cache(gpufit: Run, saved: Path, tmp_path: Path) -> 
     static, announced = profiled(gpufit, saved / "llama", tmp_path, *GRID, "--cache-implementation", "static")
     assert "; static KV cache; " in announced
     assert static.workload.cache_implementation == "static"
-    # 128 numbers of two bytes a token, room for 128 + 3 of each sequence, two lengths of 8 bytes.
-    assert decode_parts(static, 128, 3).kv_cache_bytes == 256 * 131 * 3 + 2 * 8
+    # 128 numbers of two bytes a token, room for 128 + 3 of each sequence, and in each of the two layers a length of 8
+    # bytes, which earlier releases of transformers (5.0) keep as a Python number.
+    lengths = decode_parts(static, 128, 3).kv_cache_bytes - 256 * 131 * 3
+    assert lengths in (0, 2 * 8)
     resumed = gpufit(
         "profile", saved / "llama", "-o", tmp_path / "profile.json", *GRID, "--new-tokens", "4", "--resume"
     )

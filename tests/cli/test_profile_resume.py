@@ -89,7 +89,9 @@ def test_an_interrupt_ends_with_its_own_status_and_keeps_the_cells(
     llama_dir: Path, tmp_path: Path, how: signal.Signals
 ) -> None:
     path = tmp_path / "profile.json"
-    process = start(("profile", llama_dir, "-o", path, *GRID), tmp_path)
+    # More cells than any machine runs between the first and the signal.
+    contexts = ",".join(str(context) for context in range(64, 464))
+    process = start(("profile", llama_dir, "-o", path, "--context", contexts, "--concurrency", "1,2,3"), tmp_path)
     wait_for_cells(path, 1)
     os.killpg(process.pid, how)
     _, narration = process.communicate(timeout=60)
