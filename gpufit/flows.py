@@ -14,7 +14,7 @@ from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Profile
+from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import FitDocument, build_fit_document
 
 if TYPE_CHECKING:
@@ -50,13 +50,17 @@ def check_position_limit(profile: Profile, shape: Shape) -> None:
 def profiled_card(profile: Profile, catalog: Catalog) -> Card | None:
     """The catalog's row for the device the profile was measured on; None for a CPU or an unknown card."""
     device = profile.environment.device
-    if device.kind == "cpu":
+    if device.kind in ("cpu", "none"):
         return None
     return detect_card(catalog, device.name, device.pci_id, device.total_bytes).card
 
 
 def default_shape(profile: Profile) -> Shape:
-    """Where to start when nothing was asked: the largest cell that was measured."""
+    """Where to start when nothing was asked: the largest cell that was measured; of a profile that nothing was run
+    for, the largest scenario it was made for."""
+    if profile.evidence is Evidence.COMPUTED:
+        workload = profile.workload
+        return Shape(max(workload.contexts_tokens), workload.new_tokens, max(workload.concurrencies))
     cells = profile.measured_cells
     if not cells:
         raise UsageError("the profile has no measured cell; gpufit profile --resume finishes it")

@@ -10,6 +10,7 @@ from gpufit.profile.record import (
     ELSEWHERE,
     END_OF_PHASE,
     Cell,
+    Evidence,
     Measured,
     MemoryModel,
     Phase,
@@ -36,6 +37,10 @@ def faults(profile: Profile) -> Iterator[str]:
     missing = _phases_seen(profile) - set(phases)
     if missing:
         yield f"its memory model lacks {', '.join(sorted(missing))}"
+    if model.untested:
+        if profile.evidence is not Evidence.COMPUTED:
+            yield "its memory model is made of rules, and it calls itself " + profile.evidence
+        return
     yield from _wrong_reach(profile, model)
     for one in model.phases:
         yield from _missing_moments(profile, one)

@@ -30,6 +30,10 @@ from gpufit.profile.record import (
 SMALLEST_GROWTH_ERROR = 0.01
 """No fit of what grows is trusted further than this, however well it met the cells it was tested on (assumed)."""
 
+UNTESTED_SCRATCH_ERROR = 0.30
+"""What rules that no run has tested say of temporaries and activations is trusted to this share, either way (assumed:
+the kernels of a card take scratch that no arithmetic shows; `benchmarks/accuracy.py` counts the rows it holds for)."""
+
 ERROR_SAFETY_FACTOR = 2.0
 """The interval is this many times the worst error seen, since a few cells do not show the worst (assumed)."""
 
@@ -157,6 +161,13 @@ def is_inside(model: MemoryModel, shape: Shape) -> bool:
     return distance_outside(model, shape) == 1 and shape.context_tokens >= model.min_context_tokens
 
 
+def untested_margin_bytes(parts: Parts) -> int:
+    """Half the width of the interval of what rules say and no run has tested."""
+    scratch = parts.temporaries_bytes + parts.activations_bytes
+    growth = ERROR_SAFETY_FACTOR * SMALLEST_GROWTH_ERROR * growth_of(parts)
+    return math.ceil(growth + UNTESTED_SCRATCH_ERROR * scratch)
+
+
 def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:
     """Half the width of the interval: the worst miss seen, in proportion where more grows than was seen to grow.
 
@@ -206,7 +217,7 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
     units = units_at(shape, one.phase, Knees.of(profile))
     site, parts = highest_moment(one.moments, units)
     distance = distance_outside(model, shape)
-    moments = tuple(_predict_moments(one, units, distance))
+    moments = tuple(_untested_moments(one, units) if model.untested else _predict_moments(one, units, distance))
     lowest_context = replace(shape, context_tokens=max(shape.context_tokens, model.min_context_tokens))
     if lowest_context != shape:
         # Kernels may work otherwise on prompts shorter than any that was seen, so no less is promised for them.
@@ -221,6 +232,13 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
         site=site,
         moments=moments,
     )
+
+
+def _untested_moments(one: PhaseModel, units: ShapeUnits) -> Iterator[MomentPrediction]:
+    for moment in one.moments:
+        parts = predict_parts(moment.parts, units.of(moment.site))
+        margin = untested_margin_bytes(parts)
+        yield MomentPrediction(parts, parts.total_bytes - margin, parts.total_bytes + margin)
 
 
 def _predict_moments(one: PhaseModel, units: ShapeUnits, distance: float) -> Iterator[MomentPrediction]:

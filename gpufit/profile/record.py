@@ -300,7 +300,7 @@ class DeviceInfo(Record, frozen=True, kw_only=True):
     """The device that ran it."""
 
     kind: str
-    """`cuda`, `rocm` or `cpu`."""
+    """`cuda`, `rocm`, `cpu`, or `none`: fake tensors or arithmetic, on no device."""
     name: str
     total_bytes: Size
     """What torch sees on a card; physical memory of the host for `cpu`."""
@@ -443,6 +443,9 @@ class MemoryModel(Record, frozen=True, kw_only=True):
     max_concurrency: Count
     max_total_tokens: Count
     """Largest concurrency x sequence length seen in one cell."""
+    untested: bool = False
+    """True for a model made of an engine's rules, which no run has tested: `memory.predict` says how far it is
+    trusted."""
 
 
 class Profile(Record, frozen=True, kw_only=True):

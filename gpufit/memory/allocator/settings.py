@@ -95,6 +95,14 @@ def segment_size(size: int) -> int:
     return -(-size // SEGMENT_STEP_BYTES) * SEGMENT_STEP_BYTES
 
 
+def handed_out(size: int) -> int:
+    """Bytes that a block counts as `allocated` which is asked for while nothing is cached: rounded to 512, and with
+    the rest of a segment of its own where that is too small to be split off (1 MiB or less)."""
+    rounded = rounded_size(size, Settings())
+    segment = segment_size(rounded)
+    return segment if rounded >= OWN_SEGMENT_BYTES and segment - rounded <= SMALL_BYTES else rounded
+
+
 def _refused(what: str, why: str) -> UsageError:
     return UsageError(f"allocator settings: {what!r} cannot be used: {why}")
 

@@ -1,0 +1,1 @@
+"""Hugging Face transformers, run by `generate()`: its forward pass told by arithmetic, release by release."""

@@ -1,0 +1,415 @@
+"""One forward pass of a model in transformers, as blocks that come and go.
+
+Layers of a kind ask for the same, so each kind is told once, as the last layer of the stack: every other layer has its
+keys and values in place by then, and at no earlier layer is more alive.
+
+Sources: the modelling files of each release; https://github.com/huggingface/transformers/blob/main/src/transformers/
+models/llama/modeling_llama.py and its like.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufit.architecture.record import (
+    Architecture,
+    AttentionCache,
+    Cache,
+    CrossAttentionCache,
+    Experts,
+    LatentCache,
+    StateCache,
+)
+from gpufit.memory.engines.tape import Size, Tape
+from gpufit.memory.engines.transformers.rules import Rules
+from gpufit.profile.record import Phase, TermName
+
+SINGLE = 4
+"""Bytes of float32, which norms and scores are computed in."""
+INDEX = 8
+"""Bytes of int64: token ids and masks as the tokenizer gives them."""
+OWNERS_OF_TABLES = ("llama",)
+"""Families whose rotary tables went away with Llama's."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a forward pass depends on beside the model."""
+
+    rules: Rules
+    element_bytes: int
+    """Of a weight and an activation, in the dtype that is computed in."""
+    kv_element_bytes: int
+    attention: str
+    """`eager`, `sdpa` or `flash_attention_2`."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """The terms that sizes of one phase are told in."""
+
+    row: TermName
+    """One for each token that the pass computes."""
+    position: TermName
+    """One for each position that it computes, shared by all sequences."""
+    score: TermName
+    """One for each pair of a query and a key, of every sequence."""
+    pair: TermName
+    """The same, shared by all sequences."""
+    cached: TermName
+    """One for each token in the cache when the pass ends."""
+    past: TermName | None
+    """One for each token in it before; None for a prompt."""
+    in_window: TermName
+    """One for each token that a sliding layer keeps."""
+
+
+PROMPT = Extent("per_token", "per_position", "per_token_squared", "mask", "per_token", None, "per_token")
+STEP = Extent(
+    "per_sequence",
+    "constant",
+    "per_token",
+    "per_position",
+    "per_token",
+    "per_past_token",
+    "per_token_in_window",
+)
+FIRST = Extent(
+    "per_sequence", "constant", "per_token", "per_position", "per_token", "per_past_token", "per_prompt_token"
+)
+"""The first step: sliding layers still hold the whole prompt, as prefill left it."""
+
+
+class Forward:
+    """The tape of one pass of one model."""
+
+    def __init__(self, model: Architecture, run: Run, extent: Extent) -> None:
+        self.model, self.run, self.extent = model, run, extent
+        self.tape = Tape()
+
+    def rows(self, elements: float, element_bytes: int | None = None) -> Size:
+        """So many elements for each token computed, in the compute dtype unless said otherwise."""
+        return Size.of(self.extent.row, elements * (element_bytes or self.run.element_bytes))
+
+    def tell(self) -> None:
+        """Every layer kind once, then the logits."""
+        tape, model, extent = self.tape, self.model, self.extent
+        tape.new(Size.of(extent.cached if model.generates else extent.row, 2 * INDEX), "inputs_bytes")
+        held = [tape.new(self.rows(model.hidden), "activations_bytes") for _ in range(2 if model.layers > 1 else 1)]
+        shared = self._shared()
+        for kind in model.caches or (None,):
+            self._attention_layer(kind)
+        cache = self._whole_cache()
+        for experts in self._mlp_kinds():
+            self._mlp_layer(experts)
+        tape.free(*held, *shared)
+        self._logits()
+        self.cache = cache
+
+    def _shared(self) -> list[int]:
+        """What all layers of the pass use: rotary cosines and sines, a mask where attention takes one."""
+        tape, model, run, extent = self.tape, self.model, self.run, self.extent
+        made = []
+        if model.rotary is not None and not keeps_tables(model, run.rules):
+            turns = Size.of(extent.position, 2 * model.rotary.dim * run.element_bytes)
+            made.append(tape.new(turns, "activations_bytes"))
+        if run.attention == "eager" and model.generates:
+            whole = extent.score if run.rules.all_logits_twice else extent.pair
+            made.append(tape.new(Size.of(whole, run.element_bytes)))
+        return made
+
+    def _mlp_kinds(self) -> tuple[Experts | None, ...]:
+        experts = self.model.experts
+        if experts is None:
+            return (None,)
+        return (experts,) if experts.layers >= self.model.layers else (None, experts)
+
+    # Caches
+
+    def _cache_size(self, kind: Cache, term: TermName | None, share: float = 1.0) -> Size:
+        """Bytes of a kind of cache, over its layers or a share of them; `term` counts the tokens of full attention."""
+        run, layers = self.run, kind.layers
+        if isinstance(kind, StateCache):
+            size = kind.convolution_elements * run.element_bytes + kind.recurrent_elements * SINGLE
+            return Size.of("per_sequence", share * layers * size)
+        if isinstance(kind, CrossAttentionCache):
+            each = share * 2 * layers * kind.kv_heads * kind.head_dim * run.element_bytes
+            fixed = kind.source_tokens
+            return Size.of("per_prompt_token", each) if fixed is None else Size.of("per_sequence", each * fixed)
+        if term is None:
+            return Size()
+        if isinstance(kind, AttentionCache) and kind.window is not None and run.rules.sliding_cache:
+            term = self.extent.in_window
+        return Size.of(term, share * elements_per_token(kind, self.model, run.rules) * run.kv_element_bytes)
+
+    def _whole_cache(self) -> list[int]:
+        cached = self.extent.cached
+        return [self.tape.new(self._cache_size(kind, cached), "kv_cache_bytes") for kind in self.model.caches]
+
+    def _other_layers(self, kind: Cache | None) -> list[int]:
+        """The cache of every layer but the one that runs, and what the caller still holds of the step before."""
+        tape, extent = self.tape, self.extent
+        made = []
+        for one in self.model.caches:
+            share = 1 - 1 / one.layers if one is kind else 1.0
+            made.append(tape.new(self._cache_size(one, extent.cached, share), "kv_cache_bytes"))
+            if self.run.rules.whole_cache_twice and extent.past is not None:
+                made.append(tape.new(self._cache_size(one, extent.past, share), "kv_cache_bytes"))
+        return made
+
+    def _update(self, kind: Cache, fresh: list[int]) -> list[int]:
+        """The running layer's cache takes the new keys and values; what then holds them."""
+        tape, extent, rules = self.tape, self.extent, self.run.rules
+        if isinstance(kind, (StateCache, CrossAttentionCache)):
+            tape.free(*fresh)
+            return [tape.new(self._cache_size(kind, None, 1 / kind.layers), "kv_cache_bytes")]
+        if extent.past is None and not rules.first_update_copies:
+            for block in fresh:
+                tape.become(block, "kv_cache_bytes")
+            return fresh
+        share = 1 / (2 * kind.layers)
+        old = [tape.new(self._cache_size(kind, extent.past, share), "kv_cache_bytes") for _ in range(2)]
+        made = []
+        for before in old:
+            # Until the cache adopts it, the longer copy is a temporary beside what it is copied from.
+            longer = tape.new(self._cache_size(kind, extent.cached, share))
+            if not rules.whole_cache_twice:
+                tape.free(before)
+            tape.become(longer, "kv_cache_bytes")
+            made.append(longer)
+        tape.free(*fresh)
+        return [*made, *(old if rules.whole_cache_twice else ())]
+
+    # Layers
+
+    def _attention_layer(self, kind: Cache | None) -> None:
+        with self.tape.at("attention"):
+            others = self._other_layers(kind)
+            normed = self._norm()
+            own = self._latent(kind) if isinstance(kind, LatentCache) else self._attention(kind)
+            self.tape.free(normed, *others, *own)
+
+    def _norm(self) -> int:
+        """RMSNorm: widened to float32, squared, scaled, cast back, times its weight."""
+        tape, hidden = self.tape, self.model.hidden
+        wide = tape.new(self.rows(hidden, SINGLE))
+        squares = tape.new(self.rows(hidden, SINGLE))
+        tape.free(squares)
+        scaled = tape.new(self.rows(hidden, SINGLE))
+        tape.free(wide)
+        cast = tape.new(self.rows(hidden))
+        normed = tape.new(self.rows(hidden), "activations_bytes")
+        tape.free(cast, scaled)
+        return normed
+
+    def _attention(self, kind: Cache | None) -> list[int]:
+        """Projections, rotation, cache, attention, output; the blocks of the layer's cache."""
+        tape, model = self.tape, self.model
+        heads, head_dim = model.heads, model.head_dim
+        key_width, value_width = (
+            (kind.kv_heads * kind.key_dim, kind.kv_heads * kind.value_dim)
+            if isinstance(kind, AttentionCache)
+            else (heads * head_dim, heads * head_dim)
+        )
+        query = tape.new(self.rows(heads * head_dim), "activations_bytes")
+        key = tape.new(self.rows(key_width), "activations_bytes")
+        value = tape.new(self.rows(value_width), "activations_bytes")
+        if model.rotary is not None:
+            turned_query = self._rotate(heads * head_dim)
+            turned_key = self._rotate(key_width)
+            tape.free(query, key)
+            query, key = turned_query, turned_key
+        own = self._update(kind, [key, value]) if kind is not None else [key, value]
+        repeated = self._repeated(kind)
+        mixed = self._mix(heads, head_dim)
+        tape.free(*repeated)
+        out = tape.new(self.rows(model.hidden), "activations_bytes")
+        tape.free(mixed, query)
+        tape.free(out)
+        return own
+
+    def _rotate(self, width: int) -> int:
+        """x * cos + rotate_half(x) * sin."""
+        tape = self.tape
+        first = tape.new(self.rows(width))
+        half = tape.new(self.rows(width / 2))
+        turned = tape.new(self.rows(width))
+        tape.free(half)
+        second = tape.new(self.rows(width))
+        tape.free(turned)
+        result = tape.new(self.rows(width))
+        tape.free(first, second)
+        return result
+
+    def _repeated(self, kind: Cache | None) -> list[int]:
+        """Keys and values repeated to all heads, where this attention takes no fewer KV heads than heads."""
+        run, model = self.run, self.model
+        if not isinstance(kind, AttentionCache) or kind.kv_heads == model.heads:
+            return []
+        rules = run.rules
+        wanted = {
+            "eager": True,
+            "sdpa": rules.repeats_kv_for_sdpa,
+            "flash_attention_2": rules.repeats_kv_for_flash and model.model_type not in OWNERS_OF_TABLES,
+        }[run.attention]
+        if not wanted:
+            return []
+        whole = model.heads / kind.kv_heads / (2 * kind.layers)
+        return [self.tape.new(self._cache_size(kind, self.extent.cached, whole)) for _ in range(2)]
+
+    def _mix(self, heads: int, width: int) -> int:
+        """Attention itself: fused kernels keep a sum a row, eager keeps every score."""
+        tape, extent, run = self.tape, self.extent, self.run
+        if run.attention != "eager":
+            with tape.held(self.rows(heads, SINGLE)):
+                return tape.new(self.rows(heads * width))
+        scores = Size.of(extent.score, heads * run.element_bytes)
+        raw = tape.new(scores)
+        scaled = tape.new(scores)
+        tape.free(raw)
+        masked = tape.new(scores)
+        tape.free(scaled)
+        wide = tape.new(Size.of(extent.score, heads * SINGLE))
+        weights = tape.new(scores)
+        tape.free(wide, masked)
+        mixed = tape.new(self.rows(heads * width))
+        laid_out = tape.new(self.rows(heads * width))
+        tape.free(mixed, weights)
+        return laid_out
+
+    def _latent(self, kind: LatentCache) -> list[int]:
+        """Multi-head latent attention: the latent is cached, then expanded to keys and values of every head."""
+        tape, model, run = self.tape, self.model, self.run
+        expanded = latent_expansion(model)
+        query = tape.new(self.rows(model.heads * model.head_dim), "activations_bytes")
+        latent = tape.new(self.rows(kind.latent_dim + kind.rope_dim), "activations_bytes")
+        own = self._update(kind, [latent])
+        cached = self.extent.cached
+        turned = tape.new(self.rows(model.heads * model.head_dim))
+        both = tape.new(Size.of(cached, expanded * run.element_bytes), "activations_bytes")
+        keys = tape.new(Size.of(cached, model.heads * model.head_dim * run.element_bytes))
+        mixed = self._mix(model.heads, model.head_dim)
+        tape.free(query, turned, both, keys)
+        out = tape.new(self.rows(model.hidden), "activations_bytes")
+        tape.free(mixed, out)
+        return own
+
+    def _mlp_layer(self, experts: Experts | None) -> None:
+        tape = self.tape
+        with tape.at("mlp" if experts is None else "experts"):
+            summed = tape.new(self.rows(self.model.hidden))
+            normed = self._norm()
+            if experts is None:
+                self._mlp(self.model.intermediate)
+            else:
+                self._experts(experts)
+            tape.free(normed, summed)
+
+    def _mlp(self, intermediate: int) -> None:
+        """Gate, activation, up, product, down; without a gate: up, activation, down."""
+        tape = self.tape
+        width = self.rows(intermediate)
+        gate = tape.new(width, "activations_bytes")
+        active = tape.new(width, "activations_bytes")
+        if self.model.gated:
+            tape.free(gate)
+            up = tape.new(width, "activations_bytes")
+            product = tape.new(width)
+            tape.free(active, up)
+            active = product
+        else:
+            tape.free(gate)
+        down = tape.new(self.rows(self.model.hidden), "activations_bytes")
+        tape.free(active, down)
+
+    def _experts(self, experts: Experts) -> None:
+        """Routed experts, and the ones that every token goes through."""
+        tape, hidden = self.tape, self.model.hidden
+        router = tape.new(self.rows(experts.count), "activations_bytes")
+        scores = tape.new(self.rows(experts.count, SINGLE))
+        result = tape.new(self.rows(hidden))
+        if self.run.rules.grouped_experts:
+            chosen = experts.per_token
+            picked = tape.new(self.rows(chosen * hidden))
+            both = tape.new(self.rows(chosen * 2 * experts.intermediate))
+            active = tape.new(self.rows(chosen * experts.intermediate))
+            product = tape.new(self.rows(chosen * experts.intermediate))
+            tape.free(both, active)
+            down = tape.new(self.rows(chosen * hidden))
+            tape.free(product)
+            weighted = tape.new(self.rows(chosen * hidden))
+            tape.free(down)
+            ordered = tape.new(self.rows(chosen * hidden))
+            tape.free(weighted, picked, ordered)
+        else:
+            # One after another, each with the tokens that chose it: their share, if all are chosen alike.
+            share = experts.per_token / experts.count
+            choices = tape.new(self.rows(experts.per_token * experts.count, INDEX))
+            picked = tape.new(self.rows(share * hidden))
+            self._mlp_share(share * experts.intermediate)
+            down = tape.new(self.rows(share * hidden))
+            weighted = tape.new(self.rows(share * hidden))
+            tape.free(picked, down, weighted, choices)
+        if experts.shared_intermediate:
+            self._mlp(experts.shared_intermediate)
+        tape.free(router, scores, result)
+
+    def _mlp_share(self, width: float) -> None:
+        tape = self.tape
+        active = tape.new(self.rows(width))
+        up = tape.new(self.rows(width))
+        product = tape.new(self.rows(width))
+        tape.free(active, up, product)
+
+    def _logits(self) -> None:
+        """The last norm, and the projection to the vocabulary of every position or of the last."""
+        tape, model = self.tape, self.model
+        with tape.at("logits"):
+            hidden = tape.new(self.rows(model.hidden), "activations_bytes")
+            if not model.generates:
+                tape.become(hidden, "outputs_bytes")
+                return
+            if self.run.rules.all_logits_twice:
+                half = tape.new(self.rows(model.vocabulary), "activations_bytes")
+                tape.new(self.rows(model.vocabulary, SINGLE), "outputs_bytes")
+                tape.free(half, hidden)
+                return
+            tape.new(Size.of("per_sequence", model.vocabulary * self.run.element_bytes), "outputs_bytes")
+            tape.free(hidden)
+
+
+def elements_per_token(kind: Cache, model: Architecture, rules: Rules) -> int:
+    """Elements a token takes in a kind of cache that grows, over its layers."""
+    if isinstance(kind, AttentionCache):
+        return kind.elements_per_token
+    if isinstance(kind, LatentCache):
+        if rules.latent_cache:
+            return kind.elements_per_token + kind.layers * kind.indexer_dim
+        return kind.layers * (model.heads * model.head_dim + _value_width(model))
+    return 0
+
+
+def latent_expansion(model: Architecture) -> int:
+    """Outputs of the projection that expands a latent: keys without their rotated part, and values, of all heads."""
+    rows = [one.shape[0] for one in model.weights if one.name.endswith("kv_b_proj.weight")]
+    return max(rows, default=2 * model.heads * model.head_dim)
+
+
+def _value_width(model: Architecture) -> int:
+    """Values of all heads: the inputs of the output projection."""
+    columns = [one.shape[1] for one in model.weights if one.name.endswith("self_attn.o_proj.weight")]
+    return max(columns, default=model.heads * model.head_dim)
+
+
+def keeps_tables(model: Architecture, rules: Rules) -> bool:
+    """Whether every layer keeps cosines and sines of all positions."""
+    if model.rotary is None:
+        return False
+    return rules.llama_rotary_tables if model.model_type in OWNERS_OF_TABLES else rules.other_rotary_tables
+
+
+def phase_of(extent: Extent, model: Architecture) -> Phase:
+    """Which phase an extent is of."""
+    if not model.generates:
+        return Phase.FORWARD
+    return Phase.PREFILL if extent.past is None else Phase.DECODE

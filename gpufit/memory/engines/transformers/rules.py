@@ -1,0 +1,82 @@
+"""How releases of transformers differ in what they allocate.
+
+Every rule was read in the released wheels (https://pypi.org/project/transformers/#history), in the file that its
+docstring names, and holds from the release it names on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpufit.errors import UsageError
+
+OLDEST, NEWEST = (4, 33), (5, 24)
+"""Releases whose sources the rules were read in; a later one is taken for the newest, and said to be."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How one release runs a decoder."""
+
+    whole_cache_twice: bool
+    """Before 4.42 `generate()` hands over tuples: every step makes all layers' keys and values anew while the caller
+    still holds the old ones. From 4.42 on a DynamicCache grows layer by layer (`_get_cache` in generation/utils.py)."""
+    outputs_outlive_step: bool
+    """Before 4.42 the last step's logits live until the next are there; since then `del outputs`
+    (generation/utils.py)."""
+    first_update_copies: bool
+    """From 4.56 on a layer of DynamicCache begins with an empty tensor, so the prompt's keys and values are copied by
+    `torch.cat` too (`DynamicLayer.update` in cache_utils.py)."""
+    sliding_cache: bool
+    """From 4.56 on a DynamicCache drops what a sliding layer no longer sees (`DynamicSlidingWindowLayer` in
+    cache_utils.py); before, it keeps every token."""
+    all_logits_twice: bool
+    """Before 4.45 `forward` makes logits of every position, and then a float32 copy of them; since then of the last
+    position alone, in the model's dtype (`num_logits_to_keep` in modeling_llama.py)."""
+    llama_rotary_tables: bool
+    """Before 4.41 every layer of a Llama keeps tables of cosines and sines for all positions (`cos_cached`, from 4.38
+    on `_cos_cached`, in modeling_llama.py)."""
+    other_rotary_tables: bool
+    """Before 4.45 the same for other families (`cos_cached` in modeling_qwen2.py)."""
+    repeats_kv_for_flash: bool
+    """Before 4.48 families other than Llama repeat keys and values to all heads before flash attention
+    (`repeat_kv` in modeling_qwen2.py)."""
+    repeats_kv_for_sdpa: bool
+    """Before 4.54 SDPA gets keys and values repeated to all heads; since then only where there is a mask
+    (`use_gqa_in_sdpa` in integrations/sdpa_attention.py)."""
+    grouped_experts: bool
+    """From 5.0 on experts run as one grouped product over every token's choices (`grouped_mm_experts_forward` in
+    integrations/moe.py); before, one expert after another."""
+    latent_cache: bool
+    """From 5.15 on multi-head latent attention caches the latent; before, every head's key and value
+    (`expand_kv` in modeling_deepseek_v3.py). https://github.com/huggingface/transformers/pull/47761"""
+
+
+def parse_version(text: str) -> tuple[int, int]:
+    """(major, minor) of a release such as `4.46.0`. Raises UsageError for what is not one."""
+    pieces = text.split(".")
+    if len(pieces) < 2 or not all(piece.isdigit() for piece in pieces[:2]):
+        raise UsageError(f"not a release of transformers: {text!r}; say for example 4.46.0")
+    return int(pieces[0]), int(pieces[1])
+
+
+def rules_of(version: str) -> Rules:
+    """The rules of a release. Raises UsageError for one older than any that was read."""
+    release = parse_version(version)
+    if release < OLDEST:
+        raise UsageError(
+            f"transformers {version}: its rules were read from {OLDEST[0]}.{OLDEST[1]} on; name a later release"
+        )
+    return Rules(
+        whole_cache_twice=release < (4, 42),
+        outputs_outlive_step=release < (4, 42),
+        first_update_copies=release >= (4, 56),
+        sliding_cache=release >= (4, 56),
+        all_logits_twice=release < (4, 45),
+        llama_rotary_tables=release < (4, 41),
+        other_rotary_tables=release < (4, 45),
+        repeats_kv_for_flash=release < (4, 48),
+        repeats_kv_for_sdpa=release < (4, 54),
+        grouped_experts=release >= (5, 0),
+        latent_cache=release >= (5, 15),
+    )
