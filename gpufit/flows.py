@@ -18,6 +18,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import FitDocument, build_fit_document
 
 if TYPE_CHECKING:
+    from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
 
 
@@ -28,11 +29,17 @@ def fit(
 
     Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
     """
+    return judge_cards(profile, where, shape, catalog, book, tuple(cards) or catalog.cards)
+
+
+def judge_cards(
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card]
+) -> FitDocument:
+    """The same for these cards and no others; for none, the document says what is needed of any card."""
     check_position_limit(profile, shape)
-    chosen = tuple(cards) or catalog.cards
     measured_on = profiled_card(profile, catalog)
     predictor = Predictor(profile)
-    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in chosen]
+    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in cards]
     return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, book)
 
 
@@ -81,11 +88,39 @@ def load_named_profile(path: Path) -> Profile:
     return profile
 
 
+def names_model(text: str) -> bool:
+    """Whether a text leads to a model rather than to a profile: a folder, a model's file, or a hub id that is no
+    file."""
+    from gpufit.sources.model_files import hub
+
+    path = Path(text)
+    if _is_folder(path) or path.suffix in (".gguf", ".safetensors") or path.name == "config.json":
+        return True
+    nothing_local = not path.exists() and not path.parent.is_dir()
+    return path.suffix != ".json" and nothing_local and hub.is_id(text)
+
+
 def _is_folder(path: Path) -> bool:
     try:
         return path.is_dir()
     except OSError:  # a name too long, a folder that may not be entered: reading it says so in words
         return False
+
+
+def estimate(request: EstimateRequest) -> Profile:
+    """The computed profile of a model. Raises UsageError or UnreadableInputError, each in one line."""
+    from gpufit.sources.estimate.profile import estimate as compute
+
+    return compute(request)
+
+
+def save(profile: Profile, path: Path) -> None:
+    """Write a profile that was computed. Raises UsageError where another file is there."""
+    from gpufit.profile.store import save_profile
+
+    if path.exists():
+        raise UsageError(f"{path} is there already; name another file, or remove it first")
+    save_profile(profile, path)
 
 
 def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:

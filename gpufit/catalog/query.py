@@ -30,6 +30,11 @@ def find_card(catalog: Catalog, text: str) -> Card:
     return found[0]
 
 
+def find_cards(catalog: Catalog, texts: Iterable[str]) -> tuple[Card, ...]:
+    """The cards that the texts mean, each once. Raises UsageError as `find_card` does."""
+    return tuple({card.id: card for card in (find_card(catalog, text) for text in texts)}.values())
+
+
 def names_of(card: Card) -> tuple[str, ...]:
     """Every name that means exactly this card, id first."""
     return (card.id, card.name, *card.aliases, *card.device_names)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpufit.errors import UsageError
+from gpufit.report.registry import EXTENSIONS, FORMATS, format_for
 from gpufit.units import parse_count, parse_counts, parse_size
 
 Value = TypeVar("Value")
@@ -89,3 +90,42 @@ def add_catalog(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="a folder of cards and offers that add to and override the shipped ones",
     )
+
+
+def add_scenario(parser: argparse.ArgumentParser, context: str, concurrency: str, new_tokens: str) -> None:
+    """`--context`, `--concurrency`, `--new-tokens`; the texts say what stands for each that is not given."""
+    parser.add_argument(
+        "--context",
+        "--max-model-len",
+        type=count("--context"),
+        metavar="N",
+        help=f"tokens of each sequence, 8k = 8192 (default: {context})",
+    )
+    parser.add_argument(
+        "--concurrency",
+        "--batch-size",
+        type=count("--concurrency"),
+        metavar="N",
+        help=f"sequences at once (default: {concurrency})",
+    )
+    parser.add_argument(
+        "--new-tokens",
+        type=count("--new-tokens"),
+        metavar="N",
+        help=f"tokens generated on top of the context (default: {new_tokens})",
+    )
+
+
+def add_document(parser: argparse.ArgumentParser) -> None:
+    """`--format`, `--json`, `--csv`, `-o`."""
+    parser.add_argument(
+        "--format", choices=tuple(FORMATS), help="output format (default: table, or by the extension of -o)"
+    )
+    parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
+    parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {' '.join(EXTENSIONS)}")
+
+
+def chosen_format(arguments: argparse.Namespace) -> str:
+    """The format asked for, by name or by the output's extension. Raises UsageError for an unknown extension."""
+    return arguments.format or (format_for(str(arguments.output)) if arguments.output else "table")

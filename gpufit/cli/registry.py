@@ -8,6 +8,7 @@ from typing import Protocol
 
 COMMANDS: dict[str, str] = {
     "profile": "gpufit.cli.commands.profile",
+    "estimate": "gpufit.cli.commands.estimate",
     "fit": "gpufit.cli.commands.fit",
     "catalog": "gpufit.cli.commands.catalog",
     "tui": "gpufit.cli.commands.tui",

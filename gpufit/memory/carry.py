@@ -115,7 +115,9 @@ class Carrier:
             need_bytes=self.context_bytes + parts.total_bytes,
             need_lower_bytes=max(lower, 0),
             need_upper_bytes=self.upper_bytes(prediction),
-            evidence=weakest([prediction.evidence, Evidence.SCALED]) if self.replaced else prediction.evidence,
+            evidence=weakest([prediction.evidence, Evidence.SCALED])
+            if self._scales(prediction)
+            else prediction.evidence,
         )
 
     def upper_bytes(self, prediction: PhasePrediction) -> int:
@@ -127,6 +129,10 @@ class Carrier:
         allocated = most + self.dequantised_bytes + self._workspace_in(prediction.phase)
         fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
         return self.context_bytes + self.context_spread_bytes + allocated + fragmentation
+
+    def _scales(self, prediction: PhasePrediction) -> bool:
+        """Whether a figure that a device gave goes to another; what nobody measured is as it was wherever it goes."""
+        return self.replaced and prediction.evidence not in (Evidence.SIMULATED, Evidence.COMPUTED)
 
     def _workspace_in(self, phase: Phase) -> int:
         return 0 if phase is Phase.LOAD else self.workspace_bytes
@@ -167,6 +173,23 @@ def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
         replaced=True,
         compute_dtype_missing=_missing_dtype(card, profile) is not None,
         remarks=(*_remarks(card, profile), *assumed),
+    )
+
+
+def carrier_to_no_card(profile: Profile) -> Carrier:
+    """The carrier of a profile to a card that nobody has named: the largest driver context and workspace of any card
+    that has been reported, so that what it says is needed is enough on each of them."""
+    return Carrier(
+        context_bytes=FALLBACK_CONTEXT_BYTES + LOADED_KERNELS_BYTES,
+        context_spread_bytes=(
+            FALLBACK_CONTEXT_UPPER_BYTES - FALLBACK_CONTEXT_BYTES + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
+        ),
+        workspace_bytes=max(CUBLAS_WORKSPACE_HOPPER_BYTES - _workspace_measured(profile.environment.device), 0),
+        dequantised_bytes=0,
+        scratch_uncertainty=SCRATCH_UNCERTAINTY if profile.environment.device.kind == "cpu" else 0.0,
+        replaced=True,
+        compute_dtype_missing=False,
+        remarks=(),
     )
 
 
@@ -238,6 +261,16 @@ def workspace_bytes(card: Card) -> int:
     if card.vendor == "AMD":
         return ROCM_WORKSPACE_BYTES
     return _cublas_workspace(card.compute_capability)
+
+
+def rules_without_card() -> tuple[str, ...]:
+    """The same where no card was named."""
+    return (
+        f"no card named: a driver context of {FALLBACK_CONTEXT_BYTES // MIB} MiB and a matrix library workspace of "
+        f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB, the largest of any card reported, and "
+        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels are part of what is needed (--card names one)",
+        f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation",
+    )
 
 
 def rules(measured_on: DeviceInfo) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gpufit import __version__
 from gpufit.advice.verdict import CardVerdict, Verdict
 from gpufit.catalog.record import Offer, OfferBook
-from gpufit.memory.carry import rules
+from gpufit.memory.carry import PhaseNeed, carrier_to_no_card, rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
@@ -53,9 +53,9 @@ class PhaseFigures(Record, frozen=True, kw_only=True):
     allocated_lower_bytes: int
     allocated_upper_bytes: int
     need_bytes: int
-    """Largest over the cards of the document."""
+    """Largest over the cards of the document; where it has none, of any card."""
     need_upper_bytes: int
-    """Largest over the cards of the document."""
+    """Largest over the cards of the document; where it has none, of any card."""
     evidence: Evidence
 
 
@@ -150,10 +150,15 @@ def build_fit_document(
     verdicts: Sequence[CardVerdict],
     book: OfferBook,
 ) -> FitDocument:
-    """Put a judged profile into the document that all formats render. `verdicts` must not be empty."""
+    """Put a judged profile into the document that all formats render.
+
+    Without verdicts, what each phase needs is said for a card that nobody has named.
+    """
     rows = tuple(_card_row(verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    nowhere = carrier_to_no_card(profile)
+    needs = [need for verdict in verdicts for need in verdict.phases] or [nowhere.need(one) for one in predictions]
     return FitDocument(
-        evidence=weakest(row.evidence for row in rows),
+        evidence=weakest(one.evidence for one in rows or needs),
         profile=where.encode(errors="replace").decode(),  # a file's name need not be text
         measured_on=profile.environment.device.name,
         model=profile.model,
@@ -165,17 +170,17 @@ def build_fit_document(
             concurrency=shape.concurrency,
             cached_tokens=shape.cached_tokens,
         ),
-        phases={str(one.phase): _phase_figures(one, verdicts) for one in predictions},
+        phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
         offers=book.name,
-        assumptions=rules(profile.environment.device),
+        assumptions=rules(profile.environment.device) if rows else rules_without_card(),
         notes=tuple(_notes(profile, shape)),
     )
 
 
-def _phase_figures(prediction: PhasePrediction, verdicts: Sequence[CardVerdict]) -> PhaseFigures:
-    needs = [need for verdict in verdicts for need in verdict.phases if need.phase is prediction.phase]
+def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) -> PhaseFigures:
+    needs = [need for need in all_needs if need.phase is prediction.phase]
     return PhaseFigures(
         site=prediction.site,
         parts=prediction.parts,
@@ -235,7 +240,8 @@ def _cells(count: int) -> str:
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:
-    notes = [f"measured with {words}" for words in workload_words(profile.workload)]
+    verb = "computed" if profile.evidence is Evidence.COMPUTED else "measured"
+    notes = [f"{verb} with {words}" for words in workload_words(profile.workload)]
     notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
         notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")

@@ -12,15 +12,16 @@ from gpufit.units import format_size, format_tokens
 
 
 def headline(document: FitDocument) -> str:
-    """Which model, measured where, at which scenario, and how many cards it fits."""
+    """Which model, from which evidence, at which scenario, and how many cards it fits."""
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
+    answer = f": fits {fits} of {len(document.cards)} cards" if document.cards else ""
     return (
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
         f"profile of {document.measured_on}\n"
-        f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once: fits "
-        f"{fits} of {len(document.cards)} cards · evidence: {document.evidence}"
+        f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once{answer} · "
+        f"evidence: {document.evidence}"
     )
 
 

@@ -55,7 +55,7 @@ def test_no_such_model(gpufit: Run, output: Path, tmp_path: Path) -> None:
 
 
 def test_a_hub_id_that_cannot_be_had(gpufit: Run, output: Path) -> None:
-    profile_refused(gpufit, "some-org/some-model", output, 3, "some-org/some-model", "cannot be reached")
+    profile_refused(gpufit, "some-org/some-model", output, 3, "some-org/some-model", "HF_HUB_OFFLINE")
 
 
 def test_a_directory_without_config(gpufit: Run, output: Path, tmp_path: Path) -> None:
@@ -216,8 +216,8 @@ def test_a_profile_from_a_newer_schema(gpufit: Run, profile: Path) -> None:
     refused(gpufit("fit", profile), 3, "newer gpufit", "schema 99")
 
 
-def test_a_model_given_for_a_profile(gpufit: Run, llama_dir: Path) -> None:
-    refused(gpufit("fit", llama_dir), 2, "gpufit profile")
+def test_an_option_of_models_given_beside_a_profile(gpufit: Run, profile: Path) -> None:
+    refused(gpufit("fit", profile, "--dtype", "float16"), 2, "--dtype is for a model")
 
 
 def test_an_output_extension_that_means_nothing(gpufit: Run, profile: Path, tmp_path: Path) -> None:

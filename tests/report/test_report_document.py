@@ -159,9 +159,14 @@ def test_a_file_name_that_is_not_text_does_not_stop_the_report() -> None:
         assert load_format(name).render_fit(document)
 
 
-def test_a_document_without_cards_is_an_error_of_the_caller() -> None:
-    with pytest.raises(ValueError, match="empty"):
-        flows.fit(make_profile(), "p", Shape(512, 4, 4), Catalog(cards=()), OfferBook(name="b"))
+def test_without_cards_the_need_is_that_of_any_card() -> None:
+    document = flows.judge_cards(make_profile(), "p", Shape(512, 4, 4), Catalog(cards=()), OfferBook(name="b"), ())
+    assert document.cards == ()
+    for figures in document.phases.values():
+        # The largest context of any card (612 MiB) and 99 MB of kernels; 32 MiB of workspace once something runs.
+        least = figures.allocated_bytes + 612 * 2**20 + 99_000_000
+        assert figures.need_bytes in (least, least + 32 * 2**20)
+    assert any("no card named" in line for line in document.assumptions)
 
 
 @pytest.mark.parametrize(

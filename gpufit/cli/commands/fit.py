@@ -9,11 +9,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import add_catalog, count
+from gpufit.cli.arguments import add_catalog, add_document, add_scenario, chosen_format
+from gpufit.cli.commands.estimate import add_model_options, model_options, request_of, scenario_line
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
-from gpufit.report.registry import EXTENSIONS, FORMATS, format_for, load_format
+from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -23,51 +24,41 @@ if TYPE_CHECKING:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gpufit fit`."""
-    parser.add_argument("profile", type=Path, metavar="PROFILE", help="a profile that `gpufit profile` wrote")
     parser.add_argument(
-        "--context",
-        "--max-model-len",
-        type=count("--context"),
-        metavar="N",
-        help="tokens of each sequence, 8k = 8192 (default: the largest context measured)",
+        "profile",
+        metavar="PROFILE",
+        help="a profile that `gpufit profile` wrote, or a model (directory, config.json, .gguf, hub id), which is "
+        "estimated first",
+    )
+    add_scenario(
+        parser,
+        "the largest context measured",
+        "that of the largest cell measured",
+        "1, so that the context is all a sequence holds",
     )
     parser.add_argument(
-        "--concurrency",
-        "--batch-size",
-        type=count("--concurrency"),
-        metavar="N",
-        help="sequences at once (default: that of the largest cell measured)",
+        "--card",
+        "--gpu",
+        action="append",
+        default=[],
+        metavar="CARD",
+        help="judge this card only (repeat for more): h100-sxm",
     )
-    parser.add_argument(
-        "--new-tokens",
-        type=count("--new-tokens"),
-        metavar="N",
-        help="tokens generated on top of the context (default: 1, so that the context is all a sequence holds)",
-    )
-    parser.add_argument(
-        "--card", action="append", default=[], metavar="CARD", help="judge this card only (repeat for more): h100-sxm"
-    )
-    parser.add_argument(
-        "--format", choices=tuple(FORMATS), help="output format (default: table, or by the extension of -o)"
-    )
-    parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
-    parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {' '.join(EXTENSIONS)}")
+    add_model_options(parser.add_argument_group("for a model in place of a profile"))
+    add_document(parser)
     add_catalog(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge and render; the exit status says whether anything fits."""
     from gpufit import flows
-    from gpufit.catalog.query import find_card
+    from gpufit.catalog.query import find_cards
     from gpufit.catalog.store import load_catalog
 
-    chosen = arguments.format or (format_for(str(arguments.output)) if arguments.output else "table")
-    form = load_format(chosen)
-    profile = flows.load_named_profile(arguments.profile)
+    form = load_format(chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
-    cards = list({card.id: card for card in (find_card(catalog, text) for text in arguments.card)}.values())
-    shape = _shape(arguments, profile)
+    cards = find_cards(catalog, arguments.card)
+    profile, shape = _estimated(arguments) if flows.names_model(arguments.profile) else _loaded(arguments)
     _refuse_own_input(arguments)
     document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
@@ -76,10 +67,36 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.ANSWERED if document.something_fits else ExitCode.NOTHING_FITS
 
 
+def _loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
+    """The profile from its file, and the scenario."""
+    from gpufit.flows import load_named_profile
+
+    for name, default in model_options().items():
+        if getattr(arguments, name) != default:
+            flag = f"--{name.replace('_', '-')}"
+            raise UsageError(
+                f"{flag} is for a model, and {arguments.profile} is a profile, which was made with its own"
+            )
+    profile = load_named_profile(Path(arguments.profile))
+    return profile, _shape(arguments, profile)
+
+
+def _estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
+    """A computed profile of the model, and the scenario; that nothing was measured is said."""
+    from gpufit import flows
+
+    profile = flows.estimate(request_of(arguments, arguments.profile))
+    shape = flows.default_shape(profile)
+    say(f"{arguments.profile} is a model: estimated first, nothing was measured (gpufit profile measures)")
+    say(scenario_line(profile, shape))
+    return profile, shape
+
+
 def _refuse_own_input(arguments: argparse.Namespace) -> None:
     """A report never takes the place of the profile it was made from."""
     output = arguments.output
-    if output is not None and output.exists() and output.samefile(arguments.profile):
+    given = Path(arguments.profile)
+    if output is not None and output.exists() and given.exists() and output.samefile(given):
         raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 

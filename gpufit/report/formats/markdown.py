@@ -17,7 +17,11 @@ def render_fit(document: FitDocument) -> bytes:
     table = tabulate(rows, headers=[column.title for column in SCREEN_COLUMNS], tablefmt="pipe", disable_numparse=True)
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
     remarks = [*found, *document.assumptions, *document.notes, *remark_lines(document)]
-    blocks = [headline(document), table, "\n".join(f"- {line}" for line in remarks if line)]
+    blocks = [
+        headline(document),
+        *([table] if document.cards else ()),
+        "\n".join(f"- {line}" for line in remarks if line),
+    ]
     return printable("\n\n".join(blocks) + "\n").encode()
 
 

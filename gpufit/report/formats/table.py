@@ -20,7 +20,8 @@ WIDTH = 110
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
-    blocks = [headline(document), _cards(document), _phases(document), "\n".join(line for line in found if line)]
+    blocks = [headline(document), *([_cards(document)] if document.cards else ())]
+    blocks += [_phases(document), "\n".join(line for line in found if line)]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
     return printable("\n\n".join(blocks) + "\n").encode()
 
@@ -52,6 +53,9 @@ def _phases(document: FitDocument) -> str:
             ),
         ]
     )
+    if not document.cards:
+        rows.append(["needed", *(format_size(one.need_bytes) for one in document.phases.values())])
+        rows.append(["surely enough", *(format_size(one.need_upper_bytes) for one in document.phases.values())])
     rows.append(["evidence", *(str(one.evidence) for one in document.phases.values())])
     headers = ["at the peak of", *(str(Phase(name)) for name in document.phases)]
     return tabulate(rows, headers=headers, colalign=["left"] + ["right"] * len(document.phases), disable_numparse=True)
@@ -59,7 +63,8 @@ def _phases(document: FitDocument) -> str:
 
 def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
     notes = (*document.notes, *remark_lines(document))
-    return [("assumed on the way to each card", document.assumptions), ("notes", notes)]
+    title = "assumed on the way to each card" if document.cards else "assumed"
+    return [(title, document.assumptions), ("notes", notes)]
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

@@ -1,0 +1,180 @@
+"""From a model's headers to a computed profile: shapes by its family's rules, bytes by the engine's.
+
+Weights come from the files' headers where there are any, else from the shapes that the config implies.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import platform
+
+from gpufit import __version__
+from gpufit.architecture.record import Architecture, CrossAttentionCache, StateCache
+from gpufit.architecture.registry import architecture_of
+from gpufit.errors import UnreadableInputError
+from gpufit.memory.engines.transformers.forward import Run, elements_per_token
+from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.rules import NEWEST, parse_version, rules_of
+from gpufit.profile.record import (
+    ComputeDtype,
+    DeviceInfo,
+    DtypeShare,
+    Engine,
+    Environment,
+    Evidence,
+    MemoryModel,
+    ModelInfo,
+    Phase,
+    PhasePeak,
+    Precision,
+    Profile,
+    Workload,
+)
+from gpufit.sources.estimate.request import ALIASES, DTYPES, EstimateRequest, shape_of
+from gpufit.sources.estimate.weights import Block, resident_blocks, shares
+from gpufit.sources.model_files.headers import open_headers
+from gpufit.sources.model_files.record import ModelHeaders
+
+UNBOUNDED = 2**24
+"""How far rules reach, in tokens of a sequence and in sequences: as far as searches for the largest go."""
+
+_TORCH_NAMES = {file: torch for torch, (file, _) in DTYPES.items()}
+
+
+def estimate(request: EstimateRequest) -> Profile:
+    """The computed profile of a model in transformers.
+
+    Raises UsageError for what cannot be asked, UnreadableInputError for a model that cannot be read or whose family
+    has no rules.
+    """
+    request.check()
+    version = request.engine_version or f"{NEWEST[0]}.{NEWEST[1]}.0"
+    rules = rules_of(version)
+    headers = open_headers(request.model, request.revision)
+    model = architecture_of(headers.config, headers.config_where)
+    _check_rules_exist(model, headers)
+    dtype = _dtype(request, headers, model)
+    file_dtype, element_bytes = DTYPES[dtype]
+    blocks = resident_blocks(headers, model, file_dtype, element_bytes)
+    kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
+    run = Run(rules, element_bytes, kv_bytes, request.attention or "sdpa")
+    kept = resident(model, run, [(one.size_bytes, one.count) for one in blocks]).parts
+    shape = shape_of(request, model.position_limit, model.generates, model.decodes_apart)
+    return Profile(
+        gpufit_version=__version__,
+        created_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
+        evidence=Evidence.COMPUTED,
+        model=_model_info(request, headers, model),
+        engine=Engine(name="transformers", version=version, attention=run.attention),
+        precision=_precision(headers, model, run, blocks, dtype),
+        environment=Environment(
+            device=DeviceInfo(kind="none", name="no device (arithmetic)", total_bytes=0),
+            versions={"gpufit": __version__, "python": platform.python_version()},
+        ),
+        workload=Workload(
+            contexts_tokens=(shape.context_tokens,),
+            concurrencies=(shape.concurrency,),
+            new_tokens=shape.new_tokens,
+            seed=0,
+            dtype_requested=request.dtype,
+            logits_kept="last",
+            kv_cache_dtype=request.kv_cache_dtype,
+        ),
+        load=PhasePeak(phase=Phase.LOAD, parts=kept, allocated_bytes=kept.total_bytes, evidence=Evidence.COMPUTED),
+        cells=(),
+        memory_model=MemoryModel(
+            phases=phases(model, run, kept),
+            max_cached_tokens=UNBOUNDED,
+            max_new_tokens=UNBOUNDED,
+            max_concurrency=UNBOUNDED,
+            max_total_tokens=UNBOUNDED**2,
+            untested=True,
+        ),
+        complete=True,
+        notes=_notes(version, headers, model),
+    )
+
+
+def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
+    """Layers whose scratch in transformers no rule here tells: refused rather than guessed."""
+    missing = None
+    if any(isinstance(one, StateCache) for one in model.caches):
+        missing = "linear-attention and state-space layers"
+    elif model.decodes_apart or any(isinstance(one, CrossAttentionCache) for one in model.caches):
+        missing = "encoder-decoders"
+    if missing is not None:
+        raise UnreadableInputError(
+            f"{headers.name}: gpufit has no rules for what {missing} take as scratch in transformers; run the model on "
+            "fake tensors instead: gpufit simulate"
+        )
+
+
+def _dtype(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> str:
+    """The dtype that weights are loaded in, by torch's name."""
+    if request.dtype != "auto":
+        return ALIASES.get(request.dtype, request.dtype)
+    if headers.format == "gguf":
+        return "bfloat16"
+    stored = next((one.dtype for one in headers.stored if one.dtype in _TORCH_NAMES), model.dtype)
+    return _TORCH_NAMES.get(stored if "dtype" not in headers.config else model.dtype, "bfloat16")
+
+
+def _model_info(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> ModelInfo:
+    return ModelInfo(
+        name=headers.name,
+        source=request.model,
+        fingerprint=_fingerprint(headers),
+        architecture=model.class_name,
+        model_type=model.model_type,
+        parameters=model.parameters,
+        generates=model.generates,
+        decodes_apart=model.decodes_apart,
+        position_limit=model.position_limit,
+        sliding_window=model.sliding_window,
+        revision=headers.revision,
+    )
+
+
+def _fingerprint(headers: ModelHeaders) -> str:
+    """SHA-256 over the config and every tensor's name, dtype and shape: what the estimate was made from."""
+    digest = hashlib.sha256(json.dumps(headers.config, sort_keys=True, default=str).encode())
+    for tensor in headers.tensors:
+        digest.update(f"{tensor.name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
+    return digest.hexdigest()
+
+
+def _precision(
+    headers: ModelHeaders, model: Architecture, run: Run, blocks: tuple[Block, ...], dtype: str
+) -> Precision:
+    resident_shares = shares(blocks)
+    growing = sum(elements_per_token(one, model, run.rules) for one in model.caches)
+    kv = "float8_e4m3fn" if run.kv_element_bytes == 1 else dtype
+    findings = []
+    if headers.format == "gguf":
+        findings.append(f"stored in {headers.stored[0].dtype}, resident {dtype}: transformers dequantises GGUF at load")
+    return Precision(
+        stored=headers.stored,
+        resident=tuple(
+            DtypeShare(dtype=_TORCH_NAMES.get(one.dtype, one.dtype), size_bytes=one.size_bytes, tensors=one.tensors)
+            for one in resident_shares
+        ),
+        compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
+        kv=(DtypeShare(dtype=kv, size_bytes=growing * run.kv_element_bytes, tensors=0),) if growing else (),
+        findings=tuple(findings),
+    )
+
+
+def _notes(version: str, headers: ModelHeaders, model: Architecture) -> tuple[str, ...]:
+    notes = [
+        f"computed for transformers {version} with these weights and dtypes, not for the model as such: another "
+        "engine or release allocates otherwise",
+        *headers.notes,
+        *model.notes,
+    ]
+    if parse_version(version) > NEWEST:
+        notes.append(
+            f"rules were read up to transformers {NEWEST[0]}.{NEWEST[1]}; {version} is taken to allocate as that does"
+        )
+    return tuple(notes)
