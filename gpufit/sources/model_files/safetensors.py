@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpufit.architecture.tensors import DTYPE_BITS
 from gpufit.errors import UnreadableInputError
 from gpufit.profile.record import Size
 from gpufit.sources.model_files.record import StoredTensor
@@ -20,15 +21,6 @@ LARGEST_HEADER_BYTES = 100_000_000
 
 PREFIX_BYTES = 8
 """The header's length comes first, in as many bytes."""
-
-DTYPE_BITS = {
-    "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
-    "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6,
-    "I16": 16, "U16": 16, "F16": 16, "BF16": 16,
-    "I32": 32, "U32": 32, "F32": 32,
-    "I64": 64, "U64": 64, "F64": 64, "C64": 64,
-}  # fmt: skip
-"""Bits of one element: https://github.com/huggingface/safetensors/blob/main/safetensors/src/tensor.rs (`bitsize`)."""
 
 _METADATA = "__metadata__"
 """The one key that is not a tensor."""
