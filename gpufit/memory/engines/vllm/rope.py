@@ -1,0 +1,31 @@
+"""Tables of rotary positions: built once a distinct rope, whole on every rank, and part of what loading prints.
+
+https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/rotary_embedding
+"""
+
+from __future__ import annotations
+
+from gpufit.architecture.record import Architecture, AttentionCache
+
+_MULTIMODAL_POSITIONS = 4
+"""Multimodal ropes (time, height, width) prepare for four times the positions (mrope.py)."""
+
+_MULTIMODAL = frozenset(
+    {"qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen2_5_omni", "qwen3_omni_moe", "qwen3_5", "qwen3_5_moe"}
+)
+_TWO_BASES = frozenset({"gemma3", "gemma3_text", "gemma3n", "gemma4", "gemma4_text"})
+"""Families whose sliding layers rotate by another base than the others: two tables."""
+
+
+def rope_table_sizes(architecture: Architecture, item_bytes: int) -> tuple[int, ...]:
+    """Sizes in bytes of the tables of cosines and sines: positions x rotated dimensions x bytes an element.
+
+    Found from printed figures: 32 MiB for Llama-3.1 (131,072 x 128 x 2 B), 2 MiB for Llama-3, 8 MiB for Mistral.
+    """
+    rotary, positions = architecture.rotary, architecture.position_limit
+    if rotary is None or not rotary.dim or positions is None:
+        return ()
+    times = _MULTIMODAL_POSITIONS if architecture.model_type in _MULTIMODAL else 1
+    one = positions * times * rotary.dim * item_bytes
+    sliding = any(isinstance(cache, AttentionCache) and cache.window for cache in architecture.caches)
+    return (one, one) if sliding and architecture.model_type in _TWO_BASES else (one,)
