@@ -18,8 +18,8 @@ DEFAULT_BLOCK_TOKENS = 16
 """Tokens in a block where no backend and no page alignment asks for more (CacheConfig.DEFAULT_BLOCK_SIZE)."""
 
 _SPARSE_LATENT_BYTES = 656
-"""A token of fp8 latent where a sparse-attention indexer reads it: 512 B of values, 16 B of scales, 128 B of rotary part
-in 16 bit (fp8_ds_mla, https://github.com/vllm-project/vllm/pull/25896)."""
+"""A token of fp8 latent where a sparse-attention indexer reads it: 512 B of values, 16 B of scales, 128 B of rotary
+part in 16 bit (fp8_ds_mla, https://github.com/vllm-project/vllm/pull/25896)."""
 _INDEXER_SCALE_BYTES = 4
 """The indexer's key is FP8 with one float32 scale for 128 elements, whatever the cache's dtype."""
 _CONVOLUTION_KEPT = Fraction(3, 4)

@@ -75,7 +75,7 @@ class Pool:
         return self.blocks(pool_bytes) / needed if needed else 0.0
 
     def printed_tokens(self, pool_bytes: int, max_model_len: int, batched_tokens: int) -> int:
-        """"GPU KV cache size: N tokens", by the rule of the release."""
+        """ "GPU KV cache size: N tokens", by the rule of the release."""
         if not self.groups:
             return 0
         if self.tokens_from_concurrency:

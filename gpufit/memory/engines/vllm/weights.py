@@ -41,6 +41,10 @@ class Ranks:
             raise UsageError(f"tensor parallel size {self.tensor} is not a positive number of cards")
 
 
+ONE_CARD = Ranks()
+"""No parallelism."""
+
+
 def refuse_indivisible(architecture: Architecture, ranks: Ranks) -> None:
     """Raise UsageError, with the reason, where vLLM could not divide the model over so many ranks.
 
@@ -80,7 +84,7 @@ def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) 
     tp = ranks.tensor
     if weight.kind is Kind.EXPERT and ranks.expert:
         return weight.elements
-    if weight.split is Split.REPLICATED or tp == 1 and weight.split is not Split.VOCABULARY:
+    if weight.split is Split.REPLICATED or (tp == 1 and weight.split is not Split.VOCABULARY):
         return weight.elements
     if weight.split is Split.VOCABULARY:
         rows = -(-weight.shape[0] // VOCABULARY_STEP) * VOCABULARY_STEP
@@ -147,9 +151,12 @@ def _fused(weights: Iterable[Weight]) -> list[list[Weight]]:
     return list(groups.values())
 
 
-def _absorbed(weight: Weight, elements: int, architecture: Architecture, precision: Precision) -> Iterator[tuple[str, int]]:
+def _absorbed(
+    weight: Weight, elements: int, architecture: Architecture, precision: Precision
+) -> Iterator[tuple[str, int]]:
     """Multi-head latent attention keeps a second, 16-bit copy of its up-projection, taken apart into keys and values
-    (W_UK_T and W_UV, https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py)."""
+    (W_UK_T and W_UV,
+    https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py)."""
     if weight.name.endswith("kv_b_proj.weight") and any(isinstance(one, LatentCache) for one in architecture.caches):
         for layer in weight.layers or (0,):
             yield weight.name.replace("{layer}", str(layer)) + " (absorbed)", elements * precision.plain_bytes
@@ -165,7 +172,9 @@ def _kv_heads(weight: Weight, architecture: Architecture) -> int:
     for cache in caches:
         if rows % cache.kv_heads == 0:
             return cache.kv_heads
-    raise UsageError(f"{weight.name}: its {rows} rows match no KV cache of the model, so nobody can say how it is divided")
+    raise UsageError(
+        f"{weight.name}: its {rows} rows match no KV cache of the model, so nobody can say how it is divided"
+    )
 
 
 def _divided(count: int, by: int, weight: Weight) -> int:
