@@ -68,7 +68,8 @@ class Weight:
     name: str
     """As in the checkpoint, `{layer}` and `{expert}` standing for their numbers."""
     shape: tuple[int, ...]
-    """As stored: (out, in) for a linear layer."""
+    """As stored: (out, in) for a linear layer, (in, out) where the model stores it turned (GPT-2's `Conv1D`); where a
+    checkpoint stacks all experts of a layer in one tensor (gpt-oss, Llama 4), they are its first dimension."""
     kind: Kind
     split: Split
     component: Component = Component.DECODER
@@ -80,6 +81,8 @@ class Weight:
     """The module that engines which fuse linear layers make of it and its neighbours: `qkv_proj`, `gate_up_proj`."""
     dtype: str | None = None
     """The dtype that the model keeps it in whatever is asked for (`F32`); absent: the model's."""
+    upcast: bool = False
+    """Whether transformers holds it in float32 although the checkpoint does not: routers of DeepSeek and GLM."""
     parameter: bool = True
     """False for a buffer that older checkpoints store (`rotary_emb.inv_freq`)."""
 
@@ -144,7 +147,9 @@ class StateCache:
     convolution_elements: int
     """Of one layer: the last inputs of the short convolution, in the model's dtype."""
     recurrent_elements: int
-    """Of one layer: the state itself, which transformers keeps in float32."""
+    """Of one layer: the state itself."""
+    recurrent_float32: bool = True
+    """Whether transformers keeps the state in float32 whatever the model's dtype; else in the model's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +163,25 @@ class CrossAttentionCache:
     """Encoder positions where they are fixed (Whisper: 1,500); absent: the prompt's."""
 
 
-Cache = AttentionCache | LatentCache | StateCache | CrossAttentionCache
+@dataclass(frozen=True, slots=True)
+class CompressedCache:
+    """Attention over entries that each stand for several tokens (DeepSeek V4), beside a sliding window."""
+
+    layers: int
+    every: int
+    """Tokens to one entry."""
+    entry_dim: int
+    """Elements of an entry, which is key and value at once."""
+    indexer_dim: int = 0
+    """Elements of the indexer's entry beside it; 0 where there is none."""
+
+    @property
+    def elements_per_entry(self) -> int:
+        """Elements an entry takes, over all these layers."""
+        return self.layers * (self.entry_dim + self.indexer_dim)
+
+
+Cache = AttentionCache | LatentCache | StateCache | CrossAttentionCache | CompressedCache
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +252,11 @@ class Architecture:
     def parameters(self) -> int:
         """Elements of all parameters, tied ones once."""
         return sum(one.elements * one.copies for one in self.weights if one.parameter)
+
+    @property
+    def stored_elements(self) -> int:
+        """Elements of all tensors of the checkpoint, buffers included: what the hub shows as the size of the model."""
+        return sum(one.elements * one.copies for one in self.weights)
 
     @property
     def sliding_window(self) -> int | None:

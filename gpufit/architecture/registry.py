@@ -8,13 +8,41 @@ from dataclasses import replace
 from typing import Any
 
 from gpufit.architecture.config import Config
+from gpufit.architecture.heads import with_head_of
 from gpufit.architecture.record import Architecture
 from gpufit.errors import UnreadableInputError
 
-FAMILIES: dict[str, str] = {
-    "llama": "llama",
+_MODULES: dict[str, tuple[str, ...]] = {
+    "llama": (
+        "llama",
+        "mistral",
+        "ministral",
+        "ministral3",
+        "granite",
+        "seed_oss",
+        "smollm3",
+        "helium",
+        "ernie4_5",
+        "stablelm",
+        "internlm3",
+    ),
+    "qwen": ("qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "olmoe"),
+    "qwen3_next": ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"),
+    "gemma": ("gemma", "gemma2", "gemma3_text"),
+    "olmo": ("olmo", "olmo2", "olmo3", "exaone4", "cohere", "cohere2"),
+    "deepseek": ("deepseek", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa", "glm4_moe_lite"),
+    "mixtral": ("mixtral", "minimax", "minimax_m2", "phimoe"),
+    "gpt_oss": ("gpt_oss",),
+    "mimo": ("mimo_v2_flash",),
+    "llama4": ("llama4", "llama4_text"),
 }
+"""Module in `families` -> transformers' `model_type`s that it knows."""
+
+FAMILIES: dict[str, str] = {family: module for module, families in _MODULES.items() for family in families}
 """transformers' `model_type` -> module in `families`."""
+
+_CLASSES: dict[str, str] = {"Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe"}
+"""Classes whose configs have been published without a `model_type`."""
 
 _DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64", "float8_e4m3fn": "F8_E4M3"}
 """torch's names of dtypes -> those of safetensors."""
@@ -26,22 +54,24 @@ def architecture_of(values: Mapping[str, Any], where: str) -> Architecture:
     Raises UnreadableInputError for a damaged config, and for a family that no rule here knows: it is never guessed.
     """
     config = Config(values, where)
-    model_type = config.text("model_type")
+    named = config.texts("architectures") or ()
+    model_type = config.text("model_type") or next((_CLASSES[one] for one in named if one in _CLASSES), "")
     if not model_type:
         raise UnreadableInputError(f"{where}: names no model_type, so nobody can tell what model it is")
-    family = FAMILIES.get(model_type)
-    if family is None:
+    built = build_family(config.with_values(model_type=model_type))
+    built = with_head_of(built, named[0], config) if named else built
+    dtype = config.text("dtype", "torch_dtype", default=built.dtype).removeprefix("torch.")
+    return replace(built, model_type=model_type, dtype=_DTYPES.get(dtype, "F32"))
+
+
+def build_family(config: Config) -> Architecture:
+    """The architecture of a config, or of a part of one, by its `model_type`."""
+    model_type = config.text("model_type")
+    module = FAMILIES.get(model_type)
+    if module is None:
         raise UnreadableInputError(
-            f"{where}: gpufit has no shape rules for model_type {model_type!r}; run it on fake tensors instead: "
+            f"{config.where}: gpufit has no shape rules for model_type {model_type!r}; run it on fake tensors instead: "
             "gpufit simulate"
         )
-    built: Architecture = importlib.import_module(f"gpufit.architecture.families.{family}").build(config)
-    names = config.items("architectures") or ()
-    class_name = next((name for name in names if isinstance(name, str)), built.class_name)
-    dtype = config.text("dtype", "torch_dtype", default="float32").removeprefix("torch.")
-    return replace(
-        built,
-        model_type=model_type,
-        class_name=class_name,
-        dtype=_DTYPES.get(dtype, "F32") if built.dtype == "F32" else built.dtype,
-    )
+    built: Architecture = importlib.import_module(f"gpufit.architecture.families.{module}").build(config)
+    return built

@@ -1,63 +1,233 @@
-"""Llama and what copies it: Mistral, Qwen2, Yi, DeepSeek LLM, and others of the same blocks.
+"""Llama, and the families that are a Llama with switches: Mistral, Granite, Seed-OSS, SmolLM3, Ernie 4.5, StableLM ...
 
-Source of shapes and defaults: https://github.com/huggingface/transformers/tree/main/src/transformers/models/llama
+Shapes and defaults: `configuration_*.py` and `modeling_*.py` of each in
+https://github.com/huggingface/transformers/tree/main/src/transformers/models
 """
 
 from __future__ import annotations
 
-from gpufit.architecture.blocks import attention, embedding, gated_mlp, head, norm
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gpufit.architecture.blocks import Weights
 from gpufit.architecture.config import Config
-from gpufit.architecture.record import Architecture, AttentionCache, Rotary
+from gpufit.architecture.decoder import (
+    Block,
+    Usual,
+    Whole,
+    Widths,
+    decoder,
+    dense_layers,
+    every,
+    kinds,
+    of_kind,
+    rotary_share,
+    widths,
+    windowed_caches,
+)
+from gpufit.architecture.record import Architecture, Kind, Split, Weight
+
+
+def _no_window(config: Config, w: Widths) -> tuple[int, int | None]:
+    """Every layer sees everything."""
+    return 0, None
+
+
+def _all_slide(usual: int | None) -> Callable[[Config, Widths], tuple[int, int | None]]:
+    """All layers slide where `sliding_window` says so; a key that is not there means the class's default."""
+
+    def found(config: Config, w: Widths) -> tuple[int, int | None]:
+        return w.layers, config.maybe("sliding_window") if "sliding_window" in config.values else usual
+
+    return found
+
+
+def _typed(period: int) -> Callable[[Config, Widths], tuple[int, int | None]]:
+    """Layers of `layer_types` slide; where it is not there, all but each `period`-th."""
+
+    def found(config: Config, w: Widths) -> tuple[int, int | None]:
+        window = config.maybe("sliding_window")
+        if window is None:
+            return 0, None
+        pattern = config.count("sliding_window_pattern", default=period, least=1)
+        usual = every(w.layers, pattern, one="full_attention", others="sliding_attention")
+        return len(of_kind(kinds(config, w.layers, usual), "sliding_attention")), window
+
+    return found
+
+
+def _only_typed(config: Config, w: Widths) -> tuple[int, int | None]:
+    """Layers slide only where `use_sliding_window` or `layer_types` says so."""
+    usual = ("full_attention",) * w.layers
+    window = config.maybe("sliding_window")
+    return len(of_kind(kinds(config, w.layers, usual), "sliding_attention")) if window else 0, window
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Family:
+    class_name: str
+    usual: Usual
+    tied: bool = False
+    """What a config without `tie_word_embeddings` means."""
+    block: Block = Block()
+    qkv_bias: tuple[str, ...] = ("attention_bias",)
+    """The keys that say whether queries, keys and values have biases, and what their absence means in `block`."""
+    out_bias: tuple[str, ...] = ("attention_bias",)
+    mlp_bias: tuple[str, ...] = ("mlp_bias",)
+    windows: Callable[[Config, Widths], tuple[int, int | None]] = _no_window
+    rotated: float = 1.0
+    """The share of a head that is rotated, unless the config says otherwise."""
+    final_bias: bool = False
+
+
+_FAMILIES: dict[str, _Family] = {
+    "llama": _Family(class_name="LlamaForCausalLM", usual=Usual()),
+    "mistral": _Family(
+        class_name="MistralForCausalLM",
+        usual=Usual(kv_heads=8, intermediate=14336, positions=131072),
+        qkv_bias=(),
+        out_bias=(),
+        mlp_bias=(),
+        windows=_all_slide(4096),
+    ),
+    "ministral": _Family(
+        class_name="MinistralForCausalLM",
+        usual=Usual(kv_heads=8, intermediate=14336, positions=131072),
+        qkv_bias=(),
+        out_bias=(),
+        mlp_bias=(),
+        windows=_only_typed,
+    ),
+    "ministral3": _Family(
+        class_name="Ministral3ForCausalLM",
+        usual=Usual(layers=34, kv_heads=8, head_dim=128, intermediate=14336, vocabulary=131072, positions=262144),
+        qkv_bias=(),
+        out_bias=(),
+        mlp_bias=(),
+        windows=_all_slide(None),
+    ),
+    "granite": _Family(class_name="GraniteForCausalLM", usual=Usual()),
+    "seed_oss": _Family(
+        class_name="SeedOssForCausalLM",
+        usual=Usual(
+            layers=64, heads=80, kv_heads=8, head_dim=128, intermediate=27648, vocabulary=155136, positions=524288
+        ),
+        block=Block(qkv_bias=True),
+        out_bias=("attention_out_bias",),
+    ),
+    "smollm3": _Family(
+        class_name="SmolLM3ForCausalLM",
+        usual=Usual(hidden=2048, layers=36, heads=16, kv_heads=4, vocabulary=128256, positions=32768),
+        tied=True,
+        windows=_only_typed,
+    ),
+    "helium": _Family(
+        class_name="HeliumForCausalLM",
+        usual=Usual(
+            hidden=2560,
+            layers=24,
+            heads=20,
+            kv_heads=20,
+            head_dim=128,
+            intermediate=7040,
+            vocabulary=48000,
+            positions=4096,
+        ),
+        out_bias=(),
+    ),
+    "ernie4_5": _Family(
+        class_name="Ernie4_5ForCausalLM",
+        usual=Usual(
+            hidden=1024,
+            layers=18,
+            heads=16,
+            kv_heads=2,
+            head_dim=128,
+            intermediate=3072,
+            vocabulary=103424,
+            positions=131072,
+        ),
+        tied=True,
+        qkv_bias=("use_bias",),
+        out_bias=("use_bias",),
+        mlp_bias=("use_bias",),
+    ),
+    "stablelm": _Family(
+        class_name="StableLmForCausalLM",
+        usual=Usual(hidden=2560, intermediate=6912, vocabulary=50304, positions=4096),
+        block=Block(norm_bias=True),
+        qkv_bias=("use_qkv_bias",),
+        out_bias=(),
+        mlp_bias=(),
+        rotated=0.25,
+        final_bias=True,
+    ),
+    "internlm3": _Family(
+        class_name="InternLM3ForCausalLM",
+        usual=Usual(positions=32768, vocabulary=128512, kv_heads=2),
+        qkv_bias=("qkv_bias",),
+        out_bias=("bias",),
+        mlp_bias=("bias",),
+    ),
+}
+
+
+def _switched(config: Config, keys: tuple[str, ...], usual: bool) -> bool:
+    return config.flag(*keys, default=usual) if keys else usual
 
 
 def build(config: Config) -> Architecture:
-    """The shapes of a Llama. Raises UnreadableInputError for a config that lacks or garbles a key."""
-    hidden, layers = config.count("hidden_size"), config.count("num_hidden_layers")
-    heads = config.count("num_attention_heads")
-    kv_heads = config.count("num_key_value_heads", default=heads)
-    head_dim = config.count("head_dim", default=hidden // heads)
-    intermediate, vocabulary = config.count("intermediate_size"), config.count("vocab_size")
-    tied = config.flag("tie_word_embeddings")
-    stack = tuple(range(layers))
-    bias = config.flag("attention_bias")
-    weights = (
-        embedding("model.embed_tokens", vocabulary, hidden),
-        *norm("model.layers.{layer}.input_layernorm", hidden, stack),
-        *attention(
-            "model.layers.{layer}.self_attn",
-            stack,
-            hidden=hidden,
-            heads=heads,
-            kv_heads=kv_heads,
-            head_dim=head_dim,
-            bias=bias,
-            out_bias=bias,
-        ),
-        *norm("model.layers.{layer}.post_attention_layernorm", hidden, stack),
-        *gated_mlp(
-            "model.layers.{layer}.mlp",
-            stack,
-            hidden=hidden,
-            intermediate=intermediate,
-            bias=config.flag("mlp_bias"),
-        ),
-        *norm("model.norm", hidden),
-        *(() if tied else (head("lm_head", vocabulary, hidden),)),
+    """The shapes of one of these families."""
+    model_type = config.text("model_type")
+    family = _FAMILIES[model_type]
+    w = widths(config, family.usual)
+    block = replace(
+        family.block,
+        qkv_bias=_switched(config, family.qkv_bias, family.block.qkv_bias),
+        out_bias=_switched(config, family.out_bias, family.block.out_bias),
+        mlp_bias=_switched(config, family.mlp_bias, family.block.mlp_bias),
+        after="" if config.flag("use_parallel_residual") else family.block.after,
     )
-    return Architecture(
-        model_type="llama",
-        class_name="LlamaForCausalLM",
-        weights=weights,
-        caches=(AttentionCache(layers, kv_heads, head_dim, head_dim),),
-        layers=layers,
-        hidden=hidden,
-        intermediate=intermediate,
-        gated=True,
-        vocabulary=vocabulary,
-        heads=heads,
-        head_dim=head_dim,
-        tied=tied,
-        generates=True,
-        position_limit=config.count("max_position_embeddings", default=2048),
-        rotary=Rotary(head_dim),
+    whole = Whole(
+        model_type=model_type,
+        class_name=family.class_name,
+        tied=config.flag("tie_word_embeddings", default=family.tied),
+        final_bias=family.final_bias,
+        rotary_dim=rotary_share(config, w.head_dim, family.rotated),
+    )
+    layers = dense_layers(w, block, w.stack)
+    if model_type == "stablelm" and config.flag("qk_layernorm"):
+        layers = (*layers, *_norms_a_head(w))
+    extra = _stored_frequencies(config, w) if model_type == "llama" else ()
+    return decoder(config, w, whole, layers, windowed_caches(w, *family.windows(config, w)), extra=extra)
+
+
+def _norms_a_head(w: Widths) -> Weights:
+    """StableLM 2 12B normalises each head by a norm of its own."""
+    return tuple(
+        Weight(
+            f"model.layers.{{layer}}.self_attn.{side}_layernorm.norms.{number}.weight",
+            (w.head_dim,),
+            Kind.NORM,
+            Split.REPLICATED,
+            layers=w.stack,
+        )
+        for side, heads in (("q", w.heads), ("k", w.kv_heads))
+        for number in range(heads)
+    )
+
+
+def _stored_frequencies(config: Config, w: Widths) -> Weights:
+    """Rotary frequencies, which transformers stored with each layer until 4.31 (Llama 1 and 2).
+
+    https://github.com/huggingface/transformers/pull/24998 stopped it. Newer loaders pass over them.
+    """
+    parts = config.text("transformers_version").split(".")
+    if len(parts) < 2 or not (parts[0].isdecimal() and parts[1].isdecimal()):
+        return ()
+    if (int(parts[0][:6]), int(parts[1][:6])) >= (4, 32):
+        return ()
+    name = "model.layers.{layer}.self_attn.rotary_emb.inv_freq"
+    return (
+        Weight(name, (w.head_dim // 2,), Kind.STATE, Split.REPLICATED, layers=w.stack, dtype="F32", parameter=False),
     )
