@@ -11,7 +11,7 @@ from gpufit.memory.carry import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_
 from gpufit.memory.engines.base import Amount, Part
 from gpufit.memory.engines.vllm.encoder import EncoderProfile, encoder_profile
 from gpufit.memory.engines.vllm.settings import Batch, Device, Settings
-from gpufit.memory.engines.vllm.versions import Rules, Sampler
+from gpufit.memory.engines.vllm.versions import OWN_KERNEL, Rules, Sampler
 from gpufit.profile.record import Evidence
 from gpufit.units import GIB, MIB
 
@@ -62,7 +62,7 @@ def workspace_bytes(device: Device) -> int:
     return CUBLAS_WORKSPACE_HOPPER_BYTES if hopper else CUBLAS_WORKSPACE_BYTES
 
 
-def sampler_peak(architecture: Architecture, batch: Batch, device: Device, sampler: Sampler) -> int:
+def sampler_peak(architecture: Architecture, batch: Batch, device: Device, sampler: Sampler, rules: Rules) -> int:
     """The peak while tokens are drawn, in bytes: the logits' tensors, the step's hidden states and the sampled ones
     twice.
 
@@ -72,7 +72,8 @@ def sampler_peak(architecture: Architecture, batch: Batch, device: Device, sampl
     if sampler is Sampler.SORTED:
         entries = rows * architecture.vocabulary * sort_entry_bytes(rows)
     else:
-        entries = rows * architecture.vocabulary * FUSED_SAMPLER_ENTRY_BYTES + _FUSED_BUFFERS_BYTES
+        entries = rows * architecture.vocabulary * FUSED_SAMPLER_ENTRY_BYTES
+        entries += _FUSED_BUFFERS_BYTES if rules.version.at_least(*OWN_KERNEL) else 0
     return entries + (batch.tokens + 2 * rows) * architecture.hidden * ITEM + workspace_bytes(device)
 
 
@@ -96,7 +97,7 @@ def activation_part(architecture: Architecture, settings: Settings, batch: Batch
     kept = 0 if encoder is None else encoder.kept_bytes
     layers = layers_peak(architecture, batch, device, tp) + kept
     samplers = (settings.sampler,) if settings.sampler else rules.samplers
-    drawn = [sampler_peak(architecture, batch, device, one) + kept for one in samplers]
+    drawn = [sampler_peak(architecture, batch, device, one, rules) + kept for one in samplers]
     rivals = {"the sampler": drawn[0], "the layers": layers, "the vision encoder": encoder.peak_bytes if encoder else 0}
     if not architecture.generates:
         del rivals["the sampler"]

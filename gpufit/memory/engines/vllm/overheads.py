@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpufit.memory.engines.base import Amount, Part, exactly
-from gpufit.memory.engines.vllm.settings import Device, Settings
+from gpufit.memory.engines.base import Amount, Part, around, exactly
+from gpufit.memory.engines.vllm.settings import Batch, Device, Settings
 from gpufit.memory.engines.vllm.versions import Graphs, Rules
 from gpufit.profile.record import Evidence
 from gpufit.units import GIB, MIB
@@ -11,7 +11,7 @@ from gpufit.units import GIB, MIB
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the figure held the driver context, too (https://github.com/vllm-project/vllm/pull/10511)."""
 
-_KERNELS = (0.02, 0.06, 0.20)
+_KERNELS = (0.02, 0.04, 0.20)
 """GiB on one card before Hopper: printed were 0.03 to 0.05 (T4), 0.03 (RTX 4060)."""
 _KERNELS_LARGE = (0.05, 0.13, 0.25)
 """GiB on one card from Hopper on: printed were 0.13 and 0.14 (H100), 0.07 (B200)."""
@@ -24,13 +24,16 @@ grow with channels and communicators (342 MiB at two ranks, 392 MiB at four and 
 tables)."""
 _MORE_RANKS = 50 * MIB
 """What four ranks or more add to two."""
-_CONTEXT = (0.2, 0.35, 1.9)
+_CONTEXT = (0.2, 0.31, 1.9)
 """GiB of driver context in the old definition: 0.35 in all on RTX 3090, 1.79 on H100."""
 
-_GRAPHS_SUBTRACTED = (0.05, 0.5, 3.0)
-"""GiB that the estimate before capture takes from the pool: printed were 0.09 to 2.51, and 0.52 for an 8B model on 24
-GB (https://github.com/LMCache/LMCache/issues/3430). It extrapolates two graphs to all and can be far too high
+_GRAPH_BYTES = 6 * MIB
+"""What the estimate takes a graph to cost: 0.52 GiB were printed for an 8B model with 256 sequences on 24 GB
+(https://github.com/LMCache/LMCache/issues/3430), of 102 graphs."""
+_GRAPHS_LESS, _GRAPHS_MORE = 0.85, 4.0
+"""Doubt of it: printed were 0.09 to 2.51 GiB. Two graphs are extrapolated to all, which can be far too high
 (https://github.com/vllm-project/vllm/issues/45178)."""
+_LARGEST_GRAPH_TOKENS = 512
 GRAPHS_ON_TOP = (0.0, 0.5, 2.5)
 """GiB that capturing takes beyond the budget: printed were -0.88 to 1.03 (a difference of free memory, which can be
 negative), and 2.4 on each of four RTX 4090 in V0 (https://github.com/vllm-project/vllm/issues/7553)."""
@@ -54,7 +57,18 @@ def non_torch_part(device: Device, settings: Settings, rules: Rules) -> Part:
     return Part("non_torch", amount, Evidence.ASSUMED, tuple(words))
 
 
-def graphs_part(settings: Settings, rules: Rules) -> Part:
+def graph_count(sequences: int) -> int:
+    """Graphs that are captured: for each batch size one of the whole step and one in pieces.
+
+    Sizes are 1, 2, 4, then multiples of 8 to 256 and of 16 to 512, at most twice the sequences
+    (_set_cudagraph_sizes in https://github.com/vllm-project/vllm/blob/main/vllm/config/vllm.py).
+    """
+    most = min(2 * sequences, _LARGEST_GRAPH_TOKENS)
+    sizes = [1, 2, 4, *range(8, 257, 8), *range(272, _LARGEST_GRAPH_TOKENS + 1, 16)]
+    return 2 * sum(size <= most for size in sizes)
+
+
+def graphs_part(settings: Settings, batch: Batch, rules: Rules) -> Part:
     """What is subtracted from the pool for CUDA graphs: nothing before 0.21, when they came on top, nor in eager
     mode."""
     if settings.enforce_eager:
@@ -63,8 +77,9 @@ def graphs_part(settings: Settings, rules: Rules) -> Part:
         low, likely, high = GRAPHS_ON_TOP
         words = f"captured on top of the budget: about {likely:g} GiB more, {low:g} to {high:g} GiB by reports"
         return Part("cuda_graphs", exactly(0), Evidence.COMPUTED, (words,))
-    words = "an estimate that this release subtracts before it sizes the pool"
-    return Part("cuda_graphs", _gib(_GRAPHS_SUBTRACTED), Evidence.ASSUMED, (words,))
+    count = graph_count(batch.sequences)
+    words = f"an estimate for {count} graphs, which this release subtracts before it sizes the pool"
+    return Part("cuda_graphs", around(count * _GRAPH_BYTES, _GRAPHS_LESS, _GRAPHS_MORE), Evidence.ASSUMED, (words,))
 
 
 def _gib(bounds: tuple[float, float, float]) -> Amount:

@@ -15,6 +15,21 @@ _IN_LAYERS = frozenset({Kind.LINEAR, Kind.EXPERT})
 
 
 @dataclass(frozen=True, slots=True)
+class ExpertSteps:
+    """The multiples that a kernel pads the widths of experts to."""
+
+    intermediate: int
+    hidden: int
+    scales: bool = True
+    """Whether the scales are padded with the values."""
+
+    def padding(self, intermediate: int, hidden: int) -> Fraction:
+        """How many times as much a rank's part of an expert takes."""
+        padded = _up(intermediate, self.intermediate) * _up(hidden, self.hidden)
+        return Fraction(padded, intermediate * hidden)
+
+
+@dataclass(frozen=True, slots=True)
 class Precision:
     """How weights lie in memory once vLLM has loaded them."""
 
@@ -30,11 +45,15 @@ class Precision:
     """The kinds of weights that the method takes."""
     kept: tuple[str, ...] = ()
     """Parts of names of weights that stay plain (`modules_to_not_convert`, `ignore`)."""
+    steps: ExpertSteps | None = None
+    """What a kernel pads experts to, where it does."""
 
-    def sizes(self, weight: Weight, elements: int) -> tuple[int, ...]:
-        """Sizes in bytes of the tensors that hold so many elements of a weight."""
+    def sizes(self, weight: Weight, elements: int, padding: Fraction = Fraction(1)) -> tuple[int, ...]:
+        """Sizes in bytes of the tensors that hold so many elements of a weight, experts padded by `padding`."""
         if self.quantises(weight):
-            return tuple(int(share * elements) for share in (self.packed, *self.beside))
+            scales = padding if self.steps is None or self.steps.scales else Fraction(1)
+            packed = int(self.packed * elements * padding)
+            return (packed, *(int(share * elements * scales) for share in self.beside))
         if weight.dtype is not None and weight.dtype in ITEM_BYTES:
             return (elements * ITEM_BYTES[weight.dtype],)
         return (elements * self.plain_bytes,)
@@ -70,9 +89,37 @@ https://docs.vllm.ai/en/stable/features/quantization/, https://arxiv.org/abs/231
 https://huggingface.co/docs/bitsandbytes."""
 
 
-def quantised(method: str, plain_dtype: str = "BF16", kept: tuple[str, ...] = ()) -> Precision:
-    """Weights quantised by a method, the rest in a plain dtype. Raises UsageError for a method that no rule covers."""
+MXFP4_KERNELS = {
+    "triton": ExpertSteps(64, 256, scales=False),
+    "marlin": ExpertSteps(128, 256),
+    "flashinfer": ExpertSteps(256, 256),
+}
+"""Kernel -> what it pads MXFP4 experts to (vllm/model_executor/layers/quantization/mxfp4.py): Triton's, on Hopper,
+swizzles the values into whole tiles of 256, found from gpt-oss-120b's 64.38 GiB and gpt-oss-20b's 13.47 GiB on H100
+(https://github.com/llm-d-incubation/llm-d-planner, docs/empirical-vllm-memory-results.md); Marlin, where FP4 is not
+native, printed 65.97 GiB (https://github.com/vllm-project/vllm/issues/23278)."""
+
+
+def mxfp4_kernel(compute_capability: float | None) -> str:
+    """The kernel that a card of this compute capability gets."""
+    if compute_capability is None or compute_capability < 9:
+        return "marlin"
+    return "triton" if compute_capability < 10 else "flashinfer"
+
+
+def quantised(
+    method: str, plain_dtype: str = "BF16", kept: tuple[str, ...] = (), *, mxfp4: str = "triton"
+) -> Precision:
+    """Weights quantised by a method, the rest in a plain dtype; `mxfp4` is the kernel that takes MXFP4 experts.
+
+    Raises UsageError for a method that no rule covers.
+    """
     if method not in _METHODS:
         raise UsageError(f"no memory rule for vLLM's quantization {method!r}; there is: {', '.join(_METHODS)}")
     packed, beside, kinds = _METHODS[method]
-    return Precision(method, plain(plain_dtype).plain_bytes, packed, beside, kinds, kept)
+    steps = MXFP4_KERNELS[mxfp4] if method == "mxfp4" else None
+    return Precision(method, plain(plain_dtype).plain_bytes, packed, beside, kinds, kept, steps)
+
+
+def _up(count: int, step: int) -> int:
+    return -(-count // step) * step

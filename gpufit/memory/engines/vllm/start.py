@@ -76,10 +76,10 @@ def start(
     _refuse_too_long(architecture, settings)
     batch = batch_of(settings, device, rules)
     parts = (
-        weights_per_rank(architecture, settings.ranks, precision),
+        weights_per_rank(architecture, settings.ranks, precision, language_only=settings.language_only),
         activation_part(architecture, settings, batch, device, rules),
         non_torch_part(device, settings, rules),
-        graphs_part(settings, rules),
+        graphs_part(settings, batch, rules),
     )
     pool = pool_of(
         architecture,
@@ -93,7 +93,9 @@ def start(
     taken = total(parts)
     left = Amount(budget - taken.upper_bytes, budget - taken.point_bytes, budget - taken.lower_bytes)
     needed = pool.sequence_bytes(settings.max_model_len, batch.tokens)
-    outcome = _outcome(left, needed)
+    free = device.total_bytes - device.context_bytes
+    over = rules.v1 and budget > free
+    outcome = _unpromised(_outcome(left, needed)) if over else _outcome(left, needed)
     return VllmStart(
         model=model or architecture.class_name,
         rules=rules,
@@ -110,7 +112,7 @@ def start(
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
         outcome=outcome,
-        binding=_binding(outcome, parts, left, needed, budget, settings),
+        binding=_binding(outcome, parts, left, needed, budget, settings) if not over else _over(budget, free),
         least_utilization=_least(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
     )
@@ -144,6 +146,15 @@ def _outcome(left: Amount, needed: int) -> Outcome:
     if left.lower_bytes >= max(needed, 0) and left.lower_bytes >= 0:
         return Outcome.FITS
     return Outcome.TOO_CLOSE if left.upper_bytes >= needed else Outcome.DOES_NOT_FIT
+
+
+def _unpromised(outcome: Outcome) -> Outcome:
+    """No promise where the budget is more than a driver's context leaves free, which vLLM checks as it starts."""
+    return Outcome.TOO_CLOSE if outcome is Outcome.FITS else outcome
+
+
+def _over(budget: int, free: int) -> str:
+    return f"the budget of {_shown(budget)} is more than the {_shown(free)} that the driver's context leaves free"
 
 
 def _counted(left: Amount, count: Callable[[int], float]) -> Count:

@@ -10,6 +10,9 @@ from gpufit.memory.engines.base import Version, parse_version
 CURRENT = "0.29.0"
 """The release whose rules are taken where none is asked for: the newest that a report here comes from."""
 
+OWN_KERNEL = (0, 17)
+"""The first release whose own kernel samples without sorting (merged in February 2026)."""
+
 
 class Sampler(enum.Enum):
     """How the start-up profile draws tokens from its logits."""
@@ -83,7 +86,7 @@ def rules_of(version: str = CURRENT, *, v1: bool | None = None) -> Rules:
 def _samplers(release: Version, core: bool) -> tuple[Sampler, ...]:
     """V0 always sorted. V1 took FlashInfer's kernel wherever that was installed until it was switched off after 0.11.0
     (https://github.com/vllm-project/vllm/pull/26859); vLLM's own kernel came in February 2026."""
-    if release.at_least(0, 17):
+    if release.at_least(*OWN_KERNEL):
         return (Sampler.FUSED,)
     if core and not release.at_least(0, 11, 1):
         return (Sampler.SORTED, Sampler.FUSED)

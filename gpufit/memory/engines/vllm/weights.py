@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from gpufit.architecture.record import Architecture, AttentionCache, Component, Kind, LatentCache, Split, Weight
 from gpufit.errors import UsageError
@@ -26,6 +27,8 @@ PLAIN_DOUBT = 0.002
 """Share by which 16-bit weights may differ: small tensors share segments, and small buffers are not counted."""
 QUANTISED_DOUBT = (0.03, 0.06)
 """Shares less and more for quantised ones: kernels repack and pad, and methods leave out layers of their own choice."""
+
+_TOWERS = frozenset({Component.VISION, Component.AUDIO, Component.PROJECTOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +101,38 @@ def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) 
     return _divided(weight.elements, tp, weight)
 
 
-def tensors_per_rank(architecture: Architecture, ranks: Ranks, precision: Precision) -> Iterator[tuple[str, int]]:
+def tensors_per_rank(
+    architecture: Architecture, ranks: Ranks, precision: Precision, *, language_only: bool = False
+) -> Iterator[tuple[str, int]]:
     """Name and size in bytes of each tensor that a rank holds once the model is loaded, layer by layer.
 
-    Linear layers of one module that vLLM fuses are one tensor, and so are all experts of a layer.
+    Linear layers of one module that vLLM fuses are one tensor, and so are all experts of a layer. `language_only`
+    leaves out the towers for images and sound (`--language-model-only`).
     """
     for members in _fused(architecture.weights):
         first = members[0]
+        if language_only and first.component in _TOWERS:
+            continue
         experts = first.experts
         if first.kind is Kind.EXPERT and ranks.expert:
             experts = _divided(experts, ranks.tensor, first) if experts > 1 else experts
         elements = sum(elements_per_rank(one, architecture, ranks) for one in members) * experts
-        for size in precision.sizes(first, elements):
+        for size in precision.sizes(first, elements, _padding(first, architecture, ranks, precision)):
             for layer in first.layers or (0,):
                 yield first.name.replace("{layer}", str(layer)), size
         yield from _absorbed(first, elements, architecture, precision)
 
 
-def weights_per_rank(architecture: Architecture, ranks: Ranks, precision: Precision) -> Part:
+def weights_per_rank(
+    architecture: Architecture, ranks: Ranks, precision: Precision, *, language_only: bool = False
+) -> Part:
     """The weights part: what vLLM prints after loading, tables of rotary positions included.
 
     Checked against printed figures: Qwen2-7B 14.2488 GiB, Llama-3.1-8B over 8 ranks 1.9028 GiB
     (https://github.com/mlcommons/inference/issues/2267).
     """
     refuse_indivisible(architecture, ranks)
-    tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision)]
+    tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
     allocated = sum(block_bytes(size) for size in (*tensors, *tables))
     doubt = QUANTISED_DOUBT if precision.packed else (PLAIN_DOUBT, PLAIN_DOUBT)
@@ -149,6 +159,15 @@ def _fused(weights: Iterable[Weight]) -> list[list[Weight]]:
         key = (module, weight.fused, kind, weight.layers, weight.kind) if weight.fused else (number,)
         groups.setdefault(key, []).append(weight)
     return list(groups.values())
+
+
+def _padding(weight: Weight, architecture: Architecture, ranks: Ranks, precision: Precision) -> Fraction:
+    """How many times as much a rank's experts take because a kernel pads them."""
+    experts = architecture.experts
+    if weight.kind is not Kind.EXPERT or precision.steps is None or experts is None:
+        return Fraction(1)
+    inner = experts.intermediate if ranks.expert else _divided(experts.intermediate, ranks.tensor, weight)
+    return precision.steps.padding(inner, architecture.hidden)
 
 
 def _absorbed(
