@@ -134,8 +134,8 @@ def test_mxfp4_experts_are_padded_by_their_kernel() -> None:
 
 
 def test_a_sorting_sampler_takes_38_bytes_an_entry_and_more_with_few_rows() -> None:
-    # 16-bit and float32 logits, sorted values, int64 places: 2 + 4 + 4 + 8 = 18; scratch: 8 + 4 + 8 = 20, with fewer than
-    # 128 rows 8 + 8 + 4 + 4 + 8 = 32.
+    # 16-bit and float32 logits, sorted values, int64 places: 2 + 4 + 4 + 8 = 18; scratch: 8 + 4 + 8 = 20, with fewer
+    # than 128 rows 8 + 8 + 4 + 4 + 8 = 32.
     assert [sort_entry_bytes(rows) for rows in (1, 2, 127, 128, 1024)] == [18, 50, 50, 38, 38]
 
 
@@ -192,8 +192,8 @@ def test_attention_blocks_grow_until_they_hold_a_state() -> None:
 
 
 def test_hybrid_layers_share_a_pool_in_groups_as_printed() -> None:
-    # Qwen3.6-35B-A3B on 47.55 GiB: 623,040 tokens, 18.44 sequences of 131,072 (0.19.2); 10 layers of attention and 30 of
-    # state.
+    # Qwen3.6-35B-A3B on 47.55 GiB: 623,040 tokens, 18.44 sequences of 131,072 (0.19.2); 10 layers of attention and
+    # 30 of state.
     attention = llama(num_hidden_layers=10, num_key_value_heads=2, head_dim=256).caches[0]
     state = StateCache(30, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
     pool = pool_of(replace(llama(), caches=(attention, state)), Ranks(), rules_of("0.19.2"))
@@ -201,6 +201,15 @@ def test_hybrid_layers_share_a_pool_in_groups_as_printed() -> None:
     assert len(pool.groups) == 4
     assert pool.printed_tokens(size, 131072, 8192) == 623040
     assert pool.concurrency(size, 131072, 8192) == pytest.approx(18.44, abs=0.005)
+
+
+def test_each_running_sequence_needs_a_block_of_state() -> None:
+    # 939 blocks were refused for 1,024 sequences, and 1,024 blocks of 32 layers would do.
+    state = StateCache(32, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
+    pool = pool_of(replace(llama(), caches=(llama().caches[0], state)), Ranks(), rules_of())
+    batch = Batch(1024, 8192, chunked=True, assumed=True)
+    assert pool.blocks(pool.least_bytes(4096, batch, graphs=True)) == 1024
+    assert pool.blocks(pool.least_bytes(4096, batch, graphs=False)) == pool.blocks_per_sequence(4096, 8192)
 
 
 @pytest.mark.parametrize(("length", "tokens"), [(32768, 78433), (65536, 116025), (131072, 152592)])
@@ -232,6 +241,12 @@ def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:
         "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 2 --max-model-len 16384 "
         "--gpu-memory-utilization 0.9 --max-num-seqs 1024 --max-num-batched-tokens 8192"
     )
+
+
+def test_cards_without_bfloat16_are_started_in_half() -> None:
+    t4 = Device("Tesla T4", int(14.74 * GIB), 7.5)
+    one = start(llama(), plain("BF16"), t4, Settings(max_model_len=4096), rules_of())
+    assert serve_flags(one)[-2:] == ("--dtype", "half")
 
 
 def test_a_model_that_is_too_large_is_refused_with_what_binds() -> None:

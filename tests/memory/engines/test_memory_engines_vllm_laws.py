@@ -111,9 +111,9 @@ def test_bounds_are_in_order_and_the_outcome_follows_them(model: Architecture, v
     one = begun(model, version, total, 0.9)
     assert one.pool_bytes.lower_bytes <= one.pool_bytes.point_bytes <= one.pool_bytes.upper_bytes
     assert one.tokens.lower <= one.tokens.point <= one.tokens.upper
-    starts_at_worst = one.pool_bytes.lower_bytes >= one.sequence_bytes
+    starts_at_worst = one.pool_bytes.lower_bytes >= one.needed_bytes
     assert (one.outcome.value == "fits") == starts_at_worst
-    assert (one.outcome.value == "does_not_fit") == (one.pool_bytes.upper_bytes < one.sequence_bytes)
+    assert (one.outcome.value == "does_not_fit") == (one.pool_bytes.upper_bytes < one.needed_bytes)
 
 
 @given(hybrids(), VERSIONS, st.floats(16, 192))

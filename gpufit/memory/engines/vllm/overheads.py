@@ -64,8 +64,8 @@ def graph_count(sequences: int) -> int:
     (_set_cudagraph_sizes in https://github.com/vllm-project/vllm/blob/main/vllm/config/vllm.py).
     """
     most = min(2 * sequences, _LARGEST_GRAPH_TOKENS)
-    sizes = [1, 2, 4, *range(8, 257, 8), *range(272, _LARGEST_GRAPH_TOKENS + 1, 16)]
-    return 2 * sum(size <= most for size in sizes)
+    sizes: list[int] = [1, 2, 4, *range(8, 257, 8), *range(272, _LARGEST_GRAPH_TOKENS + 1, 16)]
+    return 2 * len([size for size in sizes if size <= most])
 
 
 def graphs_part(settings: Settings, batch: Batch, rules: Rules) -> Part:

@@ -16,6 +16,7 @@ from gpufit.memory.engines.vllm.layers import (
     kinds_of,
     token_bytes,
 )
+from gpufit.memory.engines.vllm.settings import Batch
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.memory.engines.vllm.weights import Ranks
 
@@ -68,6 +69,18 @@ class Pool:
     def sequence_bytes(self, tokens: int, batched_tokens: int) -> int:
         """Bytes of the pool that such a sequence takes: vLLM starts only if one of `--max-model-len` fits."""
         return self.blocks_per_sequence(tokens, batched_tokens) * self.block_bytes
+
+    def least_bytes(self, tokens: int, batch: Batch, graphs: bool) -> int:
+        """Bytes that a start needs: one sequence of the longest length, and with captured graphs a block of state for
+        each of `--max-num-seqs`.
+
+        vLLM refuses otherwise: "max_num_seqs exceeds available Mamba cache blocks", seen with 1,024 sequences and 939
+        blocks (https://github.com/vllm-project/vllm/blob/main/vllm/v1/worker/gpu_model_runner.py).
+        """
+        blocks = self.blocks_per_sequence(tokens, batch.tokens)
+        if graphs and any(group.state for group in self.groups):
+            blocks = max(blocks, batch.sequences)
+        return blocks * self.block_bytes
 
     def concurrency(self, pool_bytes: int, tokens: int, batched_tokens: int) -> float:
         """Sequences of so many tokens that the pool holds: "Maximum concurrency for N tokens per request"."""

@@ -18,6 +18,9 @@ from gpufit.memory.engines.vllm.weights import weights_per_rank
 from gpufit.profile.record import Evidence
 from gpufit.units import GIB, MIB
 
+_BFLOAT16_FROM = 8.0
+"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -47,6 +50,8 @@ class VllmStart:
     """What is left for KV blocks; negative where nothing is."""
     sequence_bytes: int
     """What one sequence of the longest length takes of the pool."""
+    needed_bytes: int
+    """The smallest pool that starts."""
     tokens: Count
     """"GPU KV cache size" as this release prints it."""
     concurrency: Count
@@ -92,7 +97,7 @@ def start(
     budget = int(device.total_bytes * utilization)
     taken = total(parts)
     left = Amount(budget - taken.upper_bytes, budget - taken.point_bytes, budget - taken.lower_bytes)
-    needed = pool.sequence_bytes(settings.max_model_len, batch.tokens)
+    needed = pool.least_bytes(settings.max_model_len, batch, graphs=not settings.enforce_eager)
     free = device.total_bytes - device.context_bytes
     over = rules.v1 and budget > free
     outcome = _unpromised(_outcome(left, needed)) if over else _outcome(left, needed)
@@ -108,7 +113,8 @@ def start(
         parts=parts,
         pool=pool,
         pool_bytes=left,
-        sequence_bytes=needed,
+        sequence_bytes=pool.sequence_bytes(settings.max_model_len, batch.tokens),
+        needed_bytes=needed,
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
         outcome=outcome,
@@ -123,6 +129,8 @@ def serve_flags(one: VllmStart) -> tuple[str, ...]:
     flags = ["vllm", "serve", one.model, "--tensor-parallel-size", str(one.settings.ranks.tensor)]
     flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
     flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
+    if one.device.compute_capability is not None and one.device.compute_capability < _BFLOAT16_FROM:
+        flags += ["--dtype", "half"]
     if one.settings.kv_cache_dtype != "auto":
         flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
     if one.settings.ranks.expert:
@@ -176,7 +184,7 @@ def _binding(
         return f"{largest.name} alone are {_shown(short)} more than the budget of {_shown(budget)} a rank"
     between = f"({_shown(left.lower_bytes)} to {_shown(left.upper_bytes)})"
     room = f"{_shown(max(left.point_bytes, 0))} left for the KV pool {between}"
-    asked = f"one sequence of {settings.max_model_len} tokens takes {_shown(needed)}"
+    asked = f"a start with sequences of {settings.max_model_len} tokens needs {_shown(needed)}"
     if outcome is Outcome.FITS:
         return f"{room}; {asked}"
     return f"{room}, but {asked}; the largest part is {largest.name} with {_shown(largest.amount.point_bytes)}"
