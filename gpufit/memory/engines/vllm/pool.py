@@ -54,6 +54,8 @@ class Pool:
     """Of one block over the layers of one group."""
     tokens_from_concurrency: bool
     batches_in_flight: int
+    state_each: bool
+    """Whether a start is refused without a block of state for each running sequence."""
     words: tuple[str, ...]
 
     def blocks(self, pool_bytes: int) -> int:
@@ -70,15 +72,15 @@ class Pool:
         """Bytes of the pool that such a sequence takes: vLLM starts only if one of `--max-model-len` fits."""
         return self.blocks_per_sequence(tokens, batched_tokens) * self.block_bytes
 
-    def least_bytes(self, tokens: int, batch: Batch, graphs: bool) -> int:
-        """Bytes that a start needs: one sequence of the longest length, and with captured graphs a block of state for
-        each of `--max-num-seqs`.
+    def least_bytes(self, tokens: int, batch: Batch, *, graphs: bool) -> int:
+        """Bytes that a start needs: one sequence of the longest length, and since 0.19, where graphs are captured, a block
+        of state for each of `--max-num-seqs`.
 
-        vLLM refuses otherwise: "max_num_seqs exceeds available Mamba cache blocks", seen with 1,024 sequences and 939
-        blocks (https://github.com/vllm-project/vllm/blob/main/vllm/v1/worker/gpu_model_runner.py).
+        "max_num_seqs (1024) exceeds available Mamba cache blocks (614). Each decode sequence requires one Mamba cache
+        block": https://github.com/kaito-project/kaito/issues/2319, https://github.com/vllm-project/vllm/pull/38270.
         """
         blocks = self.blocks_per_sequence(tokens, batch.tokens)
-        if graphs and any(group.state for group in self.groups):
+        if graphs and self.state_each and any(group.state for group in self.groups):
             blocks = max(blocks, batch.sequences)
         return blocks * self.block_bytes
 
@@ -111,12 +113,12 @@ def pool_of(
     grouped = len(kinds) > 1 and (rules.hybrid_pools or any(one.state_bytes for one in kinds))
     same_reach = len({(one.window, one.grows) for one in kinds}) == 1
     if not kinds:
-        return Pool((), 0, rules.tokens_from_concurrency, rules.batches_in_flight, ("the model caches nothing",))
+        return _pool((), 0, rules, ("the model caches nothing",))
     if not grouped or same_reach:
         window = kinds[0].window if same_reach and rules.hybrid_pools else None
         group = Group(tokens, window, state=not kinds[0].grows)
         a_block = sum(one.layers * (one.token_bytes * tokens or one.state_bytes) for one in kinds)
-        return Pool((group,), a_block, rules.tokens_from_concurrency, rules.batches_in_flight, (_plainly(kinds),))
+        return _pool((group,), a_block, rules, (_plainly(kinds),))
     return _shared(kinds, tokens, rules)
 
 
@@ -134,7 +136,18 @@ def _shared(kinds: tuple[LayerKind, ...], tokens: int, rules: Rules) -> Pool:
         f"{len(groups)} groups of {size} layers share one pool; a block is {page} B a layer, {tokens} tokens or more",
         _plainly(kinds),
     )
-    return Pool(tuple(groups), page * size, rules.tokens_from_concurrency, rules.batches_in_flight, words)
+    return _pool(tuple(groups), page * size, rules, words)
+
+
+def _pool(groups: tuple[Group, ...], block_bytes: int, rules: Rules, words: tuple[str, ...]) -> Pool:
+    return Pool(
+        groups=groups,
+        block_bytes=block_bytes,
+        tokens_from_concurrency=rules.tokens_from_concurrency,
+        batches_in_flight=rules.batches_in_flight,
+        state_each=rules.version.at_least(0, 19),
+        words=words,
+    )
 
 
 def _plainly(kinds: tuple[LayerKind, ...]) -> str:
