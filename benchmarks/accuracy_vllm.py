@@ -44,8 +44,8 @@ class Comparison:
     start: str
     """The start's id in the data."""
     figure: str
-    """`weights`, `weights_quantised`, `activation`, `non_torch`, `kv_pool`, `kv_tokens`, `kv_rate`, `kv_rate_grouped`,
-    `concurrency`."""
+    """From the rules alone: `weights`, `weights_quantised`, `activation`, `non_torch`, `kv_pool`, `kv_tokens`. From a
+    printed pool or block: `kv_bytes`, `kv_rate`, `kv_rate_grouped`, `concurrency`, `sequence`."""
     model: str
     predicted: float
     """Bytes, tokens, or sequences."""
@@ -88,6 +88,19 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Line:
+    """One figure over all starts."""
+
+    figure: str
+    rows: int
+    median_error: float
+    worst_error: float
+    coverage: float
+    unexplained: int
+    """Rows outside their interval that no reason is known for."""
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything compared, and the starts for which no rule or no shapes exist."""
 
@@ -110,8 +123,29 @@ class Report:
         return sum(one.inside for one in found) / len(found)
 
     def worst(self, count: int, *figures: str) -> list[Comparison]:
-        """The largest errors, with their reasons."""
-        return sorted(self.of(*figures), key=lambda one: -abs(one.error))[:count]
+        """The largest errors of some figures, or of all, with their reasons."""
+        found = self.of(*figures) if figures else list(self.comparisons)
+        return sorted(found, key=lambda one: -abs(one.error))[:count]
+
+    def summary(self) -> list[Line]:
+        """A line a figure."""
+        figures = dict.fromkeys(one.figure for one in self.comparisons)
+        return [
+            Line(
+                figure=figure,
+                rows=len(self.of(figure)),
+                median_error=self.median_error(figure),
+                worst_error=abs(self.worst(1, figure)[0].error),
+                coverage=self.coverage(figure),
+                unexplained=sum(not one.inside and not one.why for one in self.of(figure)),
+            )
+            for figure in figures
+        ]
+
+    @property
+    def false_refusals(self) -> list[Verdict]:
+        """Starts that ran although they were refused."""
+        return [one for one in self.verdicts if one.false_refusal]
 
 
 def compare(folder: Path = FACTS) -> Report:
@@ -213,8 +247,15 @@ def _pools(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
 
 
 def _rates(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
-    """Tokens and concurrency of the printed pool, which is rounded to a hundredth of a GiB."""
+    """Tokens and concurrency of the printed pool, which is rounded to a hundredth of a GiB; exact sizes where
+    printed."""
     printed = row["printed"]
+    if "token_bytes" in printed:
+        a_token = one.pool.block_bytes / one.pool.groups[0].block_tokens
+        yield _row(row, "kv_bytes", a_token, printed["token_bytes"], a_token, a_token)
+    if "sequence_gib" in printed:
+        size = one.sequence_bytes / GIB
+        yield _row(row, "sequence", size, printed["sequence_gib"], size - 0.005, size + 0.005)
     size = printed.get("kv_gib", 0)
     length, batched = one.settings.max_model_len, one.batch.tokens
     if size <= 0:

@@ -41,6 +41,8 @@ def test_quantised_weights_agree_to_two_hundredths(report) -> None:
 def test_kv_bytes_a_token_are_exact_within_the_printed_pools_rounding(report) -> None:
     rates = report.of("kv_rate")
     assert len(rates) >= 12
+    assert len(report.of("kv_bytes", "sequence")) >= 5
+    assert all(one.inside for one in report.of("kv_bytes", "sequence"))
     assert all(one.inside or one.why for one in rates)
 
 
@@ -73,10 +75,15 @@ def test_intervals_hold_what_was_printed(report) -> None:
 def test_no_start_that_failed_is_promised_and_none_that_ran_is_refused(report) -> None:
     assert sum(not one.started for one in report.verdicts) >= 6
     assert [one.start for one in report.verdicts if one.false_promise] == []
-    assert [one.start for one in report.verdicts if one.false_refusal] == []
+    assert report.false_refusals == []
 
 
 def test_the_worst_rows_come_first_with_their_reasons(report) -> None:
     worst = report.worst(3, "weights")
     assert [one.start for one in worst[:2]] == ["A019", "A028"]
     assert all("LoRA" in one.why for one in worst[:2])
+    assert all(line.unexplained == 0 for line in report.summary())
+
+
+def test_every_start_of_the_data_can_be_worked_out(report) -> None:
+    assert report.refused == {}

@@ -73,8 +73,8 @@ class Pool:
         return self.blocks_per_sequence(tokens, batched_tokens) * self.block_bytes
 
     def least_bytes(self, tokens: int, batch: Batch, *, graphs: bool) -> int:
-        """Bytes that a start needs: one sequence of the longest length, and since 0.19, where graphs are captured, a block
-        of state for each of `--max-num-seqs`.
+        """Bytes that a start needs: one sequence of the longest length, and since 0.19, where graphs are captured, a
+        block of state for each of `--max-num-seqs`.
 
         "max_num_seqs (1024) exceeds available Mamba cache blocks (614). Each decode sequence requires one Mamba cache
         block": https://github.com/kaito-project/kaito/issues/2319, https://github.com/vllm-project/vllm/pull/38270.

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from gpufit.architecture.record import Kind, Weight
+from gpufit.architecture.record import Component, Kind, Weight
 from gpufit.errors import UsageError
 
 ITEM_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "F8_E5M2": 1}
 """Bytes an element of a dtype, by its name in safetensors files."""
 
+_STACKS = frozenset({Component.DECODER, Component.ENCODER})
 _IN_LAYERS = frozenset({Kind.LINEAR, Kind.EXPERT})
 
 
@@ -59,8 +60,9 @@ class Precision:
         return (elements * self.plain_bytes,)
 
     def quantises(self, weight: Weight) -> bool:
-        """Whether the method takes this weight."""
-        return bool(self.packed) and weight.kind in self.quantised and not any(one in weight.name for one in self.kept)
+        """Whether the method takes this weight: one of the stack that generates, never of a tower."""
+        taken = weight.kind in self.quantised and weight.component in _STACKS
+        return bool(self.packed) and taken and not any(one in weight.name for one in self.kept)
 
 
 def plain(dtype: str) -> Precision:
@@ -74,20 +76,32 @@ def plain(dtype: str) -> Precision:
 _HALF = Fraction(1, 2)
 _METHODS: dict[str, tuple[Fraction, tuple[Fraction, ...], frozenset[Kind]]] = {
     "fp8": (Fraction(1), (Fraction(4, 128 * 128),), _IN_LAYERS),
+    "int8": (Fraction(1), (Fraction(4, 128 * 128),), _IN_LAYERS),
     "awq": (_HALF, (Fraction(2, 128), Fraction(1, 2 * 128)), _IN_LAYERS),
     "gptq": (_HALF, (Fraction(2, 128), Fraction(1, 2 * 128)), _IN_LAYERS),
-    "bitsandbytes": (_HALF, (Fraction(4, 64),), frozenset({Kind.LINEAR})),
+    "bitsandbytes": (_HALF, (Fraction(1, 64), Fraction(4, 64 * 256)), frozenset({Kind.LINEAR})),
     "mxfp4": (_HALF, (Fraction(1, 32),), frozenset({Kind.EXPERT})),
     "nvfp4": (_HALF, (Fraction(1, 16),), _IN_LAYERS),
 }
 """Method -> bytes an element, bytes an element of each tensor beside it, the kinds it takes.
 
-fp8: a float32 scale for 128 x 128 elements (per channel is of the same order); awq and gptq: 4 bits, a 16-bit scale and
-a 4-bit zero point a group of 128; bitsandbytes: nf4 with a float32 maximum for 64 elements (nested statistics are
-unpacked while loading); mxfp4: an 8-bit exponent for 32; nvfp4: an FP8 scale for 16.
-https://docs.vllm.ai/en/stable/features/quantization/, https://arxiv.org/abs/2310.10537 (MX),
+fp8, int8: a float32 scale for 128 x 128 elements (one a channel is of the same order); awq, gptq: 4 bits, a 16-bit
+scale and a 4-bit zero point a group of 128; bitsandbytes: nf4 with an 8-bit maximum for 64 elements, and a float32 one
+for 256 of those (nested statistics, as checkpoints are published); mxfp4: an 8-bit exponent for 32; nvfp4: an FP8 scale
+for 16. https://docs.vllm.ai/en/stable/features/quantization/, https://arxiv.org/abs/2310.10537 (MX),
 https://huggingface.co/docs/bitsandbytes."""
 
+
+_ALIASES = {
+    "awq_marlin": "awq",
+    "gptq_marlin": "gptq",
+    "auto-round": "gptq",
+    "auto_round": "gptq",
+    "fbgemm_fp8": "fp8",
+    "modelopt": "fp8",
+    "modelopt_fp4": "nvfp4",
+}
+"""Other names under which vLLM knows a method."""
 
 MXFP4_KERNELS = {
     "triton": ExpertSteps(64, 256, scales=False),
@@ -114,6 +128,7 @@ def quantised(
 
     Raises UsageError for a method that no rule covers.
     """
+    method = _ALIASES.get(method, method)
     if method not in _METHODS:
         raise UsageError(f"no memory rule for vLLM's quantization {method!r}; there is: {', '.join(_METHODS)}")
     packed, beside, kinds = _METHODS[method]

@@ -29,6 +29,9 @@ QUANTISED_DOUBT = (0.03, 0.06)
 """Shares less and more for quantised ones: kernels repack and pad, and methods leave out layers of their own choice."""
 
 _TOWERS = frozenset({Component.VISION, Component.AUDIO, Component.PROJECTOR})
+_DIVIDED_TOWERS = frozenset({Component.VISION, Component.AUDIO})
+"""Towers whose linear layers vLLM divides over the ranks as it does the decoder's, where transformers keeps them whole:
+Gemma-3-27b over 4 ranks printed 13.1665 GiB (https://github.com/vllm-project/vllm/issues/15676)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) 
     tp = ranks.tensor
     if weight.kind is Kind.EXPERT and ranks.expert:
         return weight.elements
+    if weight.component in _DIVIDED_TOWERS and weight.kind is Kind.LINEAR:
+        return weight.elements // tp if weight.elements % tp == 0 else weight.elements
     if weight.split is Split.REPLICATED or (tp == 1 and weight.split is not Split.VOCABULARY):
         return weight.elements
     if weight.split is Split.VOCABULARY:
