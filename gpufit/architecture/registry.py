@@ -35,6 +35,35 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "gpt_oss": ("gpt_oss",),
     "mimo": ("mimo_v2_flash",),
     "llama4": ("llama4", "llama4_text"),
+    "mllama": ("mllama", "mllama_text_model"),
+    "phi": ("phi", "phi-msft", "starcoder2", "nemotron"),
+    "phi3": ("phi3", "phi3_v"),
+    "gpt2": ("gpt2", "gpt_bigcode", "gpt_neo", "gptj", "codegen"),
+    "falcon": ("falcon", "bloom", "gpt_neox", "mpt"),
+    "opt": ("opt",),
+    "gemma4": ("gemma4", "gemma4_text"),
+    "nemotron_h": ("nemotron_h",),
+    "nemotron_nas": ("nemotron-nas",),
+    "glm": ("glm", "glm4", "chatglm", "qwen"),
+    "whisper": ("whisper",),
+    "bart": ("bart", "mbart", "pegasus", "marian"),
+    "t5": ("t5", "mt5", "umt5"),
+    "bert": ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet", "deberta-v2"),
+    "modernbert": ("modernbert", "nomic_bert"),
+    "qwen_vl": ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen3_omni_moe"),
+    "qwen_audio": ("qwen2_audio",),
+    "llava": (
+        "llava",
+        "llava_next",
+        "llava_onevision",
+        "gemma3",
+        "mistral3",
+        "paligemma",
+        "internvl",
+        "idefics3",
+        "smolvlm",
+    ),
+    "deepseek_v4": ("deepseek_v4",),
 }
 """Module in `families` -> transformers' `model_type`s that it knows."""
 
@@ -68,6 +97,9 @@ def build_family(config: Config) -> Architecture:
     """The architecture of a config, or of a part of one, by its `model_type`."""
     model_type = config.text("model_type")
     module = FAMILIES.get(model_type)
+    if model_type == "ministral3" and config.has("vision_config"):
+        # Ministral 3's configs name the text model's type for the whole.
+        module = "llava"
     if module is None:
         raise UnreadableInputError(
             f"{config.where}: gpufit has no shape rules for model_type {model_type!r}; run it on fake tensors instead: "

@@ -63,13 +63,16 @@ def _only_typed(config: Config, w: Widths) -> tuple[int, int | None]:
     return len(of_kind(kinds(config, w.layers, usual), "sliding_attention")) if window else 0, window
 
 
+_PLAIN = Block()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Family:
     class_name: str
     usual: Usual
     tied: bool = False
     """What a config without `tie_word_embeddings` means."""
-    block: Block = Block()
+    block: Block = _PLAIN
     qkv_bias: tuple[str, ...] = ("attention_bias",)
     """The keys that say whether queries, keys and values have biases, and what their absence means in `block`."""
     out_bias: tuple[str, ...] = ("attention_bias",)
