@@ -214,21 +214,37 @@ def _exact(peak: PhasePeak) -> PhasePrediction:
 
 
 def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape: Shape) -> PhasePrediction:
+    if model.untested:
+        return predict_untested(one, shape, Knees.of(profile), profile.evidence)
     units = units_at(shape, one.phase, Knees.of(profile))
     site, parts = highest_moment(one.moments, units)
     distance = distance_outside(model, shape)
-    moments = tuple(_untested_moments(one, units) if model.untested else _predict_moments(one, units, distance))
+    moments = tuple(_predict_moments(one, units, distance))
     lowest_context = replace(shape, context_tokens=max(shape.context_tokens, model.min_context_tokens))
     if lowest_context != shape:
         # Kernels may work otherwise on prompts shorter than any that was seen, so no less is promised for them.
         moments += _predict_phase(profile, model, one, lowest_context).moments_as_upper_bounds
     inside = is_inside(model, shape)
+    evidence = profile.evidence if inside else weakest([profile.evidence, Evidence.SCALED])
+    return _of_moments(one.phase, site, parts, moments, evidence)
+
+
+def predict_untested(one: PhaseModel, shape: Shape, knees: Knees, evidence: Evidence) -> PhasePrediction:
+    """What an engine's rules say of a phase at a shape; no run has tested them, so they reach as far as one likes."""
+    units = units_at(shape, one.phase, knees)
+    site, parts = highest_moment(one.moments, units)
+    return _of_moments(one.phase, site, parts, tuple(_untested_moments(one, units)), evidence)
+
+
+def _of_moments(
+    phase: Phase, site: str, parts: Parts, moments: tuple[MomentPrediction, ...], evidence: Evidence
+) -> PhasePrediction:
     return PhasePrediction(
-        phase=one.phase,
+        phase=phase,
         parts=parts,
         lower_bytes=max((moment.lower_bytes for moment in moments), default=0),
         upper_bytes=max((moment.upper_bytes for moment in moments), default=0),
-        evidence=profile.evidence if inside else weakest([profile.evidence, Evidence.SCALED]),
+        evidence=evidence,
         site=site,
         moments=moments,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpufit.architecture.record import Architecture
-from gpufit.memory.allocator import handed_out
+from gpufit.memory.allocator import Settings, handed_out, rounded_size
 from gpufit.memory.engines.transformers.forward import (
     FIRST,
     PROMPT,
@@ -38,12 +38,16 @@ class Resident:
 
     weights: tuple[tuple[int, int], ...]
     buffers: tuple[tuple[int, int], ...]
+    carved: bool
+    """Whether the weights are cut from one block, or each asks the allocator for its own."""
 
     @property
     def parts(self) -> Parts:
         """Weights, buffers, and what the caching allocator rounds them up by."""
         weights, buffers = _total(self.weights), _total(self.buffers)
-        blocks = sum(handed_out(size) * count for size, count in (*self.weights, *self.buffers))
+        block_of = block_size if self.carved else handed_out
+        blocks = sum(block_of(size) * count for size, count in self.weights)
+        blocks += sum(handed_out(size) * count for size, count in self.buffers)
         return Parts(weights_bytes=weights, buffers_bytes=buffers, rounding_bytes=blocks - weights - buffers)
 
 
@@ -58,7 +62,12 @@ def resident(model: Architecture, run: Run, weights: Iterable[tuple[int, int]]) 
         if tables:
             size = (model.position_limit or 0) * model.rotary.dim * run.element_bytes
             buffers.append((size, 2 * owners))
-    return Resident(tuple(weights), tuple(buffers))
+    return Resident(tuple(weights), tuple(buffers), run.rules.carves_weights)
+
+
+def block_size(size: int) -> int:
+    """Bytes of a block that is cut from a larger one."""
+    return rounded_size(size, Settings())
 
 
 def phases(model: Architecture, run: Run, kept: Parts) -> tuple[PhaseModel, ...]:

@@ -44,6 +44,9 @@ class Rules:
     repeats_kv_for_sdpa: bool
     """Before 4.54 SDPA gets keys and values repeated to all heads; since then only where there is a mask
     (`use_gqa_in_sdpa` in integrations/sdpa_attention.py)."""
+    carves_weights: bool
+    """From 4.50 on loading reserves one block for all weights and cuts them from it, so that none is rounded up to a
+    segment of its own (`caching_allocator_warmup` in modeling_utils.py)."""
     grouped_experts: bool
     """From 5.0 on experts run as one grouped product over every token's choices (`grouped_mm_experts_forward` in
     integrations/moe.py); before, one expert after another."""
@@ -77,6 +80,7 @@ def rules_of(version: str) -> Rules:
         other_rotary_tables=release < (4, 45),
         repeats_kv_for_flash=release < (4, 48),
         repeats_kv_for_sdpa=release < (4, 54),
+        carves_weights=release >= (4, 50),
         grouped_experts=release >= (5, 0),
         latent_cache=release >= (5, 15),
     )

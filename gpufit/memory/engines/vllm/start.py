@@ -1,0 +1,194 @@
+"""A start of vLLM on given cards: what each part takes, what is left for the KV pool, and whether it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gpufit.architecture.record import Architecture
+from gpufit.errors import UsageError
+from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
+from gpufit.memory.engines.vllm.activation import activation_part
+from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
+from gpufit.memory.engines.vllm.pool import Pool, pool_of
+from gpufit.memory.engines.vllm.precision import Precision
+from gpufit.memory.engines.vllm.settings import Batch, Device, Settings, batch_of
+from gpufit.memory.engines.vllm.versions import Rules
+from gpufit.memory.engines.vllm.weights import weights_per_rank
+from gpufit.profile.record import Evidence
+from gpufit.units import GIB, MIB
+
+_BFLOAT16_FROM = 8.0
+"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count between two bounds."""
+
+    lower: float
+    point: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class VllmStart:
+    """Everything said about one start, in bytes a rank. It holds for this model, release, precision and card only."""
+
+    model: str
+    rules: Rules
+    precision: Precision
+    device: Device
+    settings: Settings
+    batch: Batch
+    utilization: float
+    budget_bytes: int
+    """Utilization times the card's total: what weights, activation, non-torch memory, graphs and the pool share."""
+    parts: tuple[Part, ...]
+    pool: Pool
+    pool_bytes: Amount
+    """What is left for KV blocks; negative where nothing is."""
+    sequence_bytes: int
+    """What one sequence of the longest length takes of the pool."""
+    needed_bytes: int
+    """The smallest pool that starts."""
+    tokens: Count
+    """"GPU KV cache size" as this release prints it."""
+    concurrency: Count
+    """Sequences of the longest length at once."""
+    outcome: Outcome
+    binding: str
+    """What decides, in words."""
+    least_utilization: float | None
+    """The smallest share at which it surely starts; None where no share does."""
+    evidence: Evidence
+
+    @property
+    def holds_for(self) -> str:
+        """What these numbers are for, in words: never the model alone."""
+        cards = f"{self.settings.ranks.tensor} x {self.device.name}"
+        return f"{self.model}, {self.rules.name}, {self.precision.name} weights, {cards}"
+
+    def part(self, name: str) -> Part:
+        """One part by its name."""
+        return next(one for one in self.parts if one.name == name)
+
+
+def start(
+    architecture: Architecture, precision: Precision, device: Device, settings: Settings, rules: Rules, model: str = ""
+) -> VllmStart:
+    """Work out a start. Raises UsageError where vLLM could not divide the model, or no rule covers it."""
+    _refuse_too_long(architecture, settings)
+    batch = batch_of(settings, device, rules)
+    parts = (
+        weights_per_rank(architecture, settings.ranks, precision, language_only=settings.language_only),
+        activation_part(architecture, settings, batch, device, rules),
+        non_torch_part(device, settings, rules),
+        graphs_part(settings, batch, rules),
+    )
+    pool = pool_of(
+        architecture,
+        settings.ranks,
+        rules,
+        kv_cache_dtype=settings.kv_cache_dtype,
+        block_tokens=settings.block_tokens,
+    )
+    utilization = settings.utilization if settings.utilization is not None else rules.default_utilization
+    budget = int(device.total_bytes * utilization)
+    taken = total(parts)
+    left = Amount(budget - taken.upper_bytes, budget - taken.point_bytes, budget - taken.lower_bytes)
+    needed = pool.least_bytes(settings.max_model_len, batch, graphs=not settings.enforce_eager)
+    free = device.total_bytes - device.context_bytes
+    over = rules.v1 and budget > free
+    outcome = _unpromised(_outcome(left, needed)) if over else _outcome(left, needed)
+    return VllmStart(
+        model=model or architecture.class_name,
+        rules=rules,
+        precision=precision,
+        device=device,
+        settings=settings,
+        batch=batch,
+        utilization=utilization,
+        budget_bytes=budget,
+        parts=parts,
+        pool=pool,
+        pool_bytes=left,
+        sequence_bytes=pool.sequence_bytes(settings.max_model_len, batch.tokens),
+        needed_bytes=needed,
+        tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
+        concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
+        outcome=outcome,
+        binding=_binding(outcome, parts, left, needed, budget, settings) if not over else _over(budget, free),
+        least_utilization=_least(taken.upper_bytes + needed, device),
+        evidence=evidence_of(parts),
+    )
+
+
+def serve_flags(one: VllmStart) -> tuple[str, ...]:
+    """The command that starts it so, every setting that memory depends on spelled out."""
+    flags = ["vllm", "serve", one.model, "--tensor-parallel-size", str(one.settings.ranks.tensor)]
+    flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
+    flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
+    if one.device.compute_capability is not None and one.device.compute_capability < _BFLOAT16_FROM:
+        flags += ["--dtype", "half"]
+    if one.settings.kv_cache_dtype != "auto":
+        flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
+    if one.settings.ranks.expert:
+        flags.append("--enable-expert-parallel")
+    if one.settings.enforce_eager:
+        flags.append("--enforce-eager")
+    if one.settings.language_only:
+        flags.append("--language-model-only")
+    return tuple(flags)
+
+
+def _refuse_too_long(architecture: Architecture, settings: Settings) -> None:
+    limit = architecture.position_limit
+    if limit is not None and settings.max_model_len > limit:
+        raise UsageError(
+            f"--max-model-len {settings.max_model_len} is beyond the model's own {limit} positions, which vLLM refuses"
+        )
+
+
+def _outcome(left: Amount, needed: int) -> Outcome:
+    if left.lower_bytes >= max(needed, 0) and left.lower_bytes >= 0:
+        return Outcome.FITS
+    return Outcome.TOO_CLOSE if left.upper_bytes >= needed else Outcome.DOES_NOT_FIT
+
+
+def _unpromised(outcome: Outcome) -> Outcome:
+    """No promise where the budget is more than a driver's context leaves free, which vLLM checks as it starts."""
+    return Outcome.TOO_CLOSE if outcome is Outcome.FITS else outcome
+
+
+def _over(budget: int, free: int) -> str:
+    return f"the budget of {_shown(budget)} is more than the {_shown(free)} that the driver's context leaves free"
+
+
+def _counted(left: Amount, count: Callable[[int], float]) -> Count:
+    return Count(count(left.lower_bytes), count(left.point_bytes), count(left.upper_bytes))
+
+
+def _least(needed: int, device: Device) -> float | None:
+    """Rounded up to a hundredth, as people write it."""
+    share = -(-needed * 100 // device.total_bytes) / 100
+    return share if share <= 1 and needed <= device.total_bytes - device.context_bytes else None
+
+
+def _binding(
+    outcome: Outcome, parts: tuple[Part, ...], left: Amount, needed: int, budget: int, settings: Settings
+) -> str:
+    largest = max(parts, key=lambda one: one.amount.point_bytes)
+    if largest.amount.lower_bytes > budget:
+        short = largest.amount.lower_bytes - budget
+        return f"{largest.name} alone are {_shown(short)} more than the budget of {_shown(budget)} a rank"
+    between = f"({_shown(left.lower_bytes)} to {_shown(left.upper_bytes)})"
+    room = f"{_shown(max(left.point_bytes, 0))} left for the KV pool {between}"
+    asked = f"a start with sequences of {settings.max_model_len} tokens needs {_shown(needed)}"
+    if outcome is Outcome.FITS:
+        return f"{room}; {asked}"
+    return f"{room}, but {asked}; the largest part is {largest.name} with {_shown(largest.amount.point_bytes)}"
+
+
+def _shown(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:.2f} GiB" if abs(size_bytes) >= GIB else f"{size_bytes / MIB:.0f} MiB"

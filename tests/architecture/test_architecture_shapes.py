@@ -1,0 +1,123 @@
+"""Every family's tensors against those of the same model as transformers builds it, and against published counts."""
+
+import time
+
+import pytest
+
+from gpufit.architecture.record import Architecture, Component, Kind
+from gpufit.architecture.registry import FAMILIES, architecture_of
+from public_models import CONFIGS, COUNTS, built_on_meta, config_of, fewer_experts, tensors_of, tensors_of_model
+
+REMOTE = {"chatglm", "deepseek", "nemotron-nas", "phi3_v", "qwen", "internlm2", "internvl_chat"}
+"""Families whose code comes with the checkpoint: transformers has no class to compare with."""
+
+
+def _distinct() -> list[str]:
+    """One name for each distinct shape: several checkpoints share one."""
+    found: dict[str, str] = {}
+    for name, values in CONFIGS.items():
+        left = {key: one for key, one in values.items() if key not in ("quantization_config", "torch_dtype")}
+        found.setdefault(repr(sorted(left.items(), key=lambda item: item[0])), name)
+    return [name for name in found.values() if CONFIGS[name].get("model_type") not in REMOTE]
+
+
+@pytest.mark.parametrize("name", _distinct())
+def test_a_public_model_has_the_tensors_that_transformers_makes(name: str) -> None:
+    values = fewer_experts(CONFIGS[name])
+    architecture = architecture_of(values, name)
+    ours = tensors_of(architecture)
+    theirs = tensors_of_model(built_on_meta(config_of(values), architecture.class_name))
+    if architecture.model_type == "deepseek_v4":
+        # DeepSeek's own names have no `model.`; only shapes can be compared.
+        ours, theirs = _by_shape(ours), _by_shape(theirs)
+    assert ours - theirs == {}
+    assert theirs - ours == {}
+
+
+def _by_shape(tensors: dict) -> dict:
+    from collections import Counter
+
+    found = Counter()
+    for (_, shape), copies in tensors.items():
+        found[shape] += copies
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(CONFIGS))
+def test_every_public_config_is_told(name: str) -> None:
+    architecture = architecture_of(CONFIGS[name], name)
+    assert architecture.parameters > 0
+    assert bool(architecture.caches) == architecture.generates
+    names = [one.name for one in architecture.weights]
+    per_layer = [(one.name, layer) for one in architecture.weights for layer in one.layers or (-1,)]
+    assert len(set(per_layer)) == len(per_layer), "no tensor twice"
+    assert all("{layer}" in one.name for one in architecture.weights if one.layers)
+    assert all(("{expert}" in one.name) == (one.experts > 1) for one in architecture.weights)
+    assert any(one.kind is Kind.EMBEDDING for one in architecture.weights), names
+
+
+SAME_SHAPE = {
+    # Each pair has one shape; their configs differ in positions or training alone.
+    "Qwen/Qwen2.5-0.5B-Instruct": "Qwen/Qwen2-0.5B",
+    "Qwen/Qwen2.5-1.5B-Instruct": "Qwen/Qwen2.5-1.5B",
+    "Qwen/Qwen2.5-3B-Instruct": "Qwen/Qwen2.5-3B",
+    "Qwen/Qwen2.5-72B-Instruct": "Qwen/Qwen2-72B-Instruct",
+    "meta-llama/Llama-3.1-8B": "meta-llama/Meta-Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B": "meta-llama/Meta-Llama-3.1-70B",
+    "meta-llama/Llama-3.1-405B": "meta-llama/Meta-Llama-3.1-405B",
+}
+
+
+def _in_facts(name: str) -> bool:
+    return SAME_SHAPE.get(name, name) in CONFIGS
+
+
+@pytest.mark.parametrize("name", [name for name in COUNTS if _in_facts(name)])
+def test_a_published_count_is_met_to_the_element(name: str) -> None:
+    # The hub counts every stored tensor, and so Llama 2's rotary frequencies: 32 x 64, 40 x 64 and 80 x 64.
+    assert architecture_of(CONFIGS[SAME_SHAPE.get(name, name)], name).stored_elements == COUNTS[name]
+
+
+def test_rotary_frequencies_of_llama_2_are_no_parameters() -> None:
+    architecture = architecture_of(CONFIGS["meta-llama/Llama-2-70b-hf"], "config.json")
+    assert architecture.stored_elements - architecture.parameters == 80 * 64
+    assert not any(one.name.endswith("inv_freq") for one in _llama_3().weights)
+
+
+def _llama_3() -> Architecture:
+    return architecture_of(CONFIGS["meta-llama/Meta-Llama-3.1-8B"], "config.json")
+
+
+@pytest.mark.parametrize(
+    ("name", "total"),
+    [
+        # https://huggingface.co/deepseek-ai/DeepSeek-V3/blob/main/README_WEIGHTS.md : 671 billion in the main model,
+        # 14 billion in the layer for multi-token prediction: 11.5 of its own, and copies of embeddings and head of
+        # 0.9 billion each, which are counted with the main model's there.
+        ("deepseek-ai/DeepSeek-V3", 11_500_000_000),
+    ],
+)
+def test_the_layer_for_multi_token_prediction_is_as_large_as_stated(name: str, total: int) -> None:
+    architecture = architecture_of(CONFIGS[name], name)
+    predictor = [one for one in architecture.weights if one.component is Component.PREDICTOR]
+    copies = 2 * 129280 * 7168
+    size = sum(one.elements * one.copies for one in predictor)
+    assert size - copies == pytest.approx(total, rel=0.01)
+
+
+def test_a_model_of_many_experts_is_told_in_a_moment() -> None:
+    values = CONFIGS["deepseek-ai/DeepSeek-V3"]
+    architecture_of(values, "config.json")
+    took = []
+    for _ in range(9):
+        begin = time.perf_counter()
+        architecture_of(values, "config.json")
+        took.append(time.perf_counter() - begin)
+    assert min(took) < 0.005
+
+
+def test_the_registry_names_modules_that_are_there() -> None:
+    import importlib
+
+    for family, module in FAMILIES.items():
+        assert callable(importlib.import_module(f"gpufit.architecture.families.{module}").build), family

@@ -1,0 +1,301 @@
+"""Each rule of vLLM by itself, against arithmetic and printed figures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpufit.architecture.record import Architecture, Experts, Kind, LatentCache, Split, StateCache, Weight
+from gpufit.architecture.registry import architecture_of
+from gpufit.errors import UsageError
+from gpufit.memory.engines.base import Amount, Outcome, parse_version
+from gpufit.memory.engines.vllm import (
+    Device,
+    Ranks,
+    Sampler,
+    Settings,
+    plain,
+    quantised,
+    rules_of,
+    serve_flags,
+    start,
+)
+from gpufit.memory.engines.vllm.activation import layers_peak, sampler_peak, sort_entry_bytes
+from gpufit.memory.engines.vllm.layers import LayerKind, aligned_block_tokens, kinds_of, token_bytes
+from gpufit.memory.engines.vllm.overheads import graph_count
+from gpufit.memory.engines.vllm.pool import pool_of
+from gpufit.memory.engines.vllm.rope import rope_table_sizes
+from gpufit.memory.engines.vllm.settings import Batch, batch_of
+from gpufit.memory.engines.vllm.weights import block_bytes, tensors_per_rank, weights_per_rank
+from gpufit.units import GIB, MIB
+
+H100 = Device("NVIDIA H100 80GB HBM3", int(79.18 * GIB), 9.0, fast_links=True)
+RTX3090 = Device("NVIDIA GeForce RTX 3090", int(23.58 * GIB), 8.6)
+
+
+def llama(**changed: object) -> Architecture:
+    """Llama-3.1-8B: https://huggingface.co/meta-llama/Llama-3.1-8B."""
+    config = {
+        "model_type": "llama",
+        "hidden_size": 4096,
+        "intermediate_size": 14336,
+        "num_hidden_layers": 32,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "vocab_size": 128256,
+        "max_position_embeddings": 131072,
+        "torch_dtype": "bfloat16",
+    }
+    return architecture_of({**config, **changed}, "llama")
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"),
+    [
+        (1, 512),
+        (9 * MIB, 9 * MIB),
+        (10 * MIB, 10 * MIB),
+        (35 * MIB, 36 * MIB),  # 1 MiB of the 36 MiB segment is left over: it stays with the tensor
+        (16 * MIB + 512, 16 * MIB + 512),  # nearly 2 MiB left over: given to others
+        (67 * MIB + MIB // 2, 68 * MIB),
+    ],
+)
+def test_tensors_take_blocks_of_the_allocator(asked: int, given: int) -> None:
+    assert block_bytes(asked) == given
+
+
+def test_tensors_are_fused_as_vllm_does() -> None:
+    names = dict.fromkeys(name for name, _ in tensors_per_rank(llama(), Ranks(2), plain("BF16")))
+    # Embedding, head, last norm; and a layer: qkv, o, gate and up, down, two norms.
+    assert len(names) == 3 + 32 * 6
+    sizes = dict(tensors_per_rank(llama(), Ranks(2), plain("BF16")))
+    assert sizes["model.layers.0.self_attn.q_proj.weight"] == (4096 + 2 * 1024) // 2 * 4096 * 2
+    assert sizes["model.layers.0.mlp.gate_proj.weight"] == 14336 * 4096 * 2
+
+
+def test_vocabularies_are_padded_to_64_rows() -> None:
+    sizes = dict(tensors_per_rank(llama(vocab_size=32002), Ranks(1), plain("BF16")))
+    assert sizes["model.embed_tokens.weight"] == 32064 * 4096 * 2
+
+
+def test_the_rotary_table_is_whole_on_every_rank() -> None:
+    assert rope_table_sizes(llama(), 2) == (131072 * 128 * 2,)
+    whole, half = (weights_per_rank(llama(), Ranks(tp), plain("BF16")).amount.point_bytes for tp in (1, 2))
+    # Printed: 14.9888 GiB (vllm-project/vllm#10517) and 7.5122 GiB (pytorch/serve#3315).
+    assert whole / GIB == pytest.approx(14.9888, abs=5e-5)
+    assert half / GIB == pytest.approx(7.5122, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "changed", "why"),
+    [
+        (3, {}, "32 attention heads cannot be divided over 3 ranks"),
+        (2, {"num_key_value_heads": 1, "intermediate_size": 14335}, "gate_proj.weight: 14335 cannot be divided"),
+        (4, {"num_attention_heads": 36, "num_key_value_heads": 6, "head_dim": 128}, "6 KV heads cannot be divided"),
+    ],
+)
+def test_what_cannot_be_divided_is_refused_with_the_reason(ranks: int, changed: dict[str, object], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        weights_per_rank(llama(**changed), Ranks(ranks), plain("BF16"))
+
+
+def experts_of(model: Architecture) -> Architecture:
+    layers = (0, 1)
+    names = (("gate_proj", (768, 4096)), ("up_proj", (768, 4096)), ("down_proj", (4096, 768)))
+    weights = tuple(
+        Weight(
+            f"model.layers.{{layer}}.mlp.experts.{{expert}}.{name}.weight",
+            shape,
+            Kind.EXPERT,
+            Split.ROW if name == "down_proj" else Split.COLUMN,
+            layers=layers,
+            experts=16,
+            fused="" if name == "down_proj" else "gate_up_proj",
+        )
+        for name, shape in names
+    )
+    return replace(model, weights=weights, experts=Experts(layers=2, count=16, per_token=2, intermediate=768))
+
+
+def test_all_experts_of_a_layer_are_two_tensors_divided_by_width_or_by_number() -> None:
+    model = experts_of(llama())
+    by_width = sorted(size for _, size in tensors_per_rank(model, Ranks(4), plain("BF16")))
+    by_number = sorted(size for _, size in tensors_per_rank(model, Ranks(4, expert=True), plain("BF16")))
+    assert by_width == by_number == [16 * 4096 * 768 * 2 // 4] * 2 + [16 * 2 * 4096 * 768 * 2 // 4] * 2
+
+
+def test_mxfp4_experts_are_padded_by_their_kernel() -> None:
+    # gpt-oss: widths of 2,880; Marlin pads to 2,944 and 3,072, Hopper's kernel the values to 3,072 one way.
+    assert quantised("mxfp4", mxfp4="marlin").steps is not None
+    steps = quantised("mxfp4", mxfp4="marlin").steps
+    assert steps is not None
+    assert steps.padding(2880, 2880) == pytest.approx(2944 * 3072 / 2880**2)
+
+
+def test_a_sorting_sampler_takes_38_bytes_an_entry_and_more_with_few_rows() -> None:
+    # 16-bit and float32 logits, sorted values, int64 places: 2 + 4 + 4 + 8 = 18; scratch: 8 + 4 + 8 = 20, with fewer
+    # than 128 rows 8 + 8 + 4 + 4 + 8 = 32.
+    assert [sort_entry_bytes(rows) for rows in (1, 2, 127, 128, 1024)] == [18, 50, 50, 38, 38]
+
+
+def test_the_sampler_rules_the_peak_of_llama_70b_as_printed() -> None:
+    # 4.84 GiB on two H100 with 1,024 sequences and steps of 8,192 tokens (llm-d-planner's table).
+    model = llama(hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64)
+    batch = Batch(1024, 8192, chunked=True, assumed=True)
+    rules = rules_of("0.11.0")
+    assert sampler_peak(model, batch, H100, Sampler.SORTED, rules) / GIB == pytest.approx(4.84, abs=0.01)
+    assert sampler_peak(model, batch, H100, Sampler.FUSED, rules) < sampler_peak(
+        model, batch, H100, Sampler.SORTED, rules
+    )
+
+
+def test_the_layers_rule_the_peak_of_a_long_prompt_as_printed() -> None:
+    # 2.07 GiB at 20,000 tokens, 2.99 GiB at 29,000 (vllm-project/vllm#10517).
+    for tokens, printed in ((20000, 2.07), (29000, 2.99)):
+        peak = layers_peak(llama(), Batch(4, tokens, chunked=False, assumed=False), RTX3090, 1)
+        assert peak / GIB == pytest.approx(printed, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("version", "card", "length", "sequences", "tokens"),
+    [
+        ("0.11.0", H100, 4096, 1024, 8192),
+        ("0.11.0", RTX3090, 4096, 256, 2048),
+        ("0.11.0", Device("NVIDIA A100-SXM4-80GB", int(79.25 * GIB), 8.0), 4096, 256, 2048),
+        ("0.8.2", RTX3090, 4096, 1024, 2048),
+        ("0.7.2", RTX3090, 20000, 256, 20000),
+        ("0.7.2", RTX3090, 131072, 256, 2048),
+        ("0.6.4", RTX3090, 35000, 256, 512),
+    ],
+)
+def test_defaults_depend_on_card_and_release(
+    version: str, card: Device, length: int, sequences: int, tokens: int
+) -> None:
+    batch = batch_of(Settings(max_model_len=length), card, rules_of(version))
+    assert (batch.sequences, batch.tokens) == (sequences, tokens)
+
+
+def test_kv_heads_are_divided_down_to_one_and_a_latent_is_not() -> None:
+    # Qwen3-Coder-30B over 8 ranks: one head of four, 24,576 B a token (vllm-project/vllm#22177 prints 24,569).
+    coder = llama(num_key_value_heads=4, num_hidden_layers=48, head_dim=128)
+    assert token_bytes(kinds_of(coder, Ranks(8))) == 48 * 1 * 256 * 2
+    # Kimi-K2: 61 layers x 576 x 2 B = 70,272 B whole on each of 8 ranks.
+    latent = replace(llama(), caches=(LatentCache(61, 512, 64),))
+    assert token_bytes(kinds_of(latent, Ranks(8))) == 70272
+
+
+def test_attention_blocks_grow_until_they_hold_a_state() -> None:
+    # Printed for Qwen3.6-35B-A3B: 1056 tokens; 2 heads x 256 x 2 x 2 B a token against a state of 2,146,304 B.
+    state = 3 * 8192 * 2 + 32 * 128 * 128 * 4
+    assert aligned_block_tokens([LayerKind(10, 2048), LayerKind(30, 0, state_bytes=state)]) == 1056
+
+
+def test_hybrid_layers_share_a_pool_in_groups_as_printed() -> None:
+    # Qwen3.6-35B-A3B on 47.55 GiB: 623,040 tokens, 18.44 sequences of 131,072 (0.19.2); 10 layers of attention and
+    # 30 of state.
+    attention = llama(num_hidden_layers=10, num_key_value_heads=2, head_dim=256).caches[0]
+    state = StateCache(30, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
+    pool = pool_of(replace(llama(), caches=(attention, state)), Ranks(), rules_of("0.19.2"))
+    size = int(47.55 * GIB)
+    assert len(pool.groups) == 4
+    assert pool.printed_tokens(size, 131072, 8192) == 623040
+    assert pool.concurrency(size, 131072, 8192) == pytest.approx(18.44, abs=0.005)
+
+
+def test_each_running_sequence_needs_a_block_of_state() -> None:
+    # 614 blocks were refused for 1,024 sequences (kaito-project/kaito#2319).
+    state = StateCache(32, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
+    pool = pool_of(replace(llama(), caches=(llama().caches[0], state)), Ranks(), rules_of())
+    batch = Batch(1024, 8192, chunked=True, assumed=True)
+    assert pool.blocks(pool.least_bytes(4096, batch, graphs=True)) == 1024
+    assert pool.blocks(pool.least_bytes(4096, replace(batch, sequences=4), graphs=True)) < 1024
+    assert pool.blocks(pool.least_bytes(4096, batch, graphs=False)) == pool.blocks_per_sequence(4096, 8192)
+
+
+@pytest.mark.parametrize(("length", "tokens"), [(32768, 78433), (65536, 116025), (131072, 152592)])
+def test_sliding_layers_hold_a_window_and_the_batches_in_flight_as_printed(length: int, tokens: int) -> None:
+    # gemma-4-26B-A4B on 0.29.0 with 4.25 GiB and 2,496 tokens a step: 5 layers of 2 heads x 512 see everything, 25 of
+    # 8 heads x 256 see 1,024 tokens.
+    full = replace(llama().caches[0], layers=5, kv_heads=2, key_dim=512, value_dim=512)  # type: ignore[call-arg]
+    sliding = replace(llama().caches[0], layers=25, kv_heads=8, key_dim=256, value_dim=256, window=1024)  # type: ignore[call-arg]
+    pool = pool_of(replace(llama(), caches=(full, sliding)), Ranks(), rules_of("0.29.0"))
+    assert len(pool.groups) == 6
+    assert pool.printed_tokens(int(4.25 * GIB), length, 2496) == tokens
+
+
+def test_before_groups_a_sliding_layer_took_blocks_for_everything() -> None:
+    full = llama().caches[0]
+    mixed = replace(llama(), caches=(full, replace(full, window=1024)))
+    assert len(pool_of(mixed, Ranks(), rules_of("0.8.5")).groups) == 1
+    assert len(pool_of(mixed, Ranks(), rules_of("0.11.0")).groups) == 2
+
+
+def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:
+    settings = Settings(max_model_len=16384, utilization=0.9, ranks=Ranks(2))
+    one = start(llama(), plain("BF16"), H100, settings, rules_of("0.11.0"), "meta-llama/Llama-3.1-8B")
+    assert one.outcome is Outcome.FITS
+    assert one.holds_for == (
+        "meta-llama/Llama-3.1-8B, vLLM 0.11.0 (V1 engine), BF16 weights, 2 x NVIDIA H100 80GB HBM3"
+    )
+    assert " ".join(serve_flags(one)) == (
+        "vllm serve meta-llama/Llama-3.1-8B --tensor-parallel-size 2 --max-model-len 16384 "
+        "--gpu-memory-utilization 0.9 --max-num-seqs 1024 --max-num-batched-tokens 8192"
+    )
+
+
+def test_cards_without_bfloat16_are_started_in_half() -> None:
+    t4 = Device("Tesla T4", int(14.74 * GIB), 7.5)
+    one = start(llama(), plain("BF16"), t4, Settings(max_model_len=4096), rules_of())
+    assert serve_flags(one)[-2:] == ("--dtype", "half")
+
+
+def test_a_model_that_is_too_large_is_refused_with_what_binds() -> None:
+    one = start(
+        llama(), plain("BF16"), replace(RTX3090, total_bytes=12 * GIB), Settings(max_model_len=4096), rules_of()
+    )
+    assert one.outcome is Outcome.DOES_NOT_FIT
+    assert one.binding.startswith("weights alone are")
+    assert one.least_utilization is None
+
+
+def test_graphs_are_captured_for_51_batch_sizes_at_most() -> None:
+    # 1, 2, 4; 32 multiples of 8; 16 multiples of 16 beyond: the list that logs of 0.10 print has the same ends.
+    assert [graph_count(sequences) for sequences in (1, 4, 256, 1024)] == [2 * 2, 2 * 4, 2 * 51, 2 * 51]
+
+
+def test_the_graphs_estimate_is_subtracted_since_0_21_and_never_in_eager_mode() -> None:
+    def graphs(version: str, eager: bool = False) -> Amount:
+        settings = Settings(max_model_len=4096, enforce_eager=eager)
+        return start(llama(), plain("BF16"), H100, settings, rules_of(version)).part("cuda_graphs").amount
+
+    assert graphs("0.19.0").upper_bytes == 0
+    assert graphs("0.23.0").point_bytes > 0
+    assert graphs("0.23.0", eager=True).upper_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [("0.11.0", "0.11.0"), ("v0.8", "0.8.0"), ("0.19.2rc1.dev134", "0.19.2"), ("0.8.5.post1", "0.8.5")],
+)
+def test_releases_are_read_as_they_are_written(text: str, release: str) -> None:
+    assert str(parse_version(text)) == release
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: rules_of("latest"), "is not a release"),
+        (lambda: Settings(max_model_len=0), "max model length 0"),
+        (lambda: Settings(max_model_len=1, utilization=1.5), "gpu memory utilization 1.5"),
+        (lambda: quantised("qqq"), "no memory rule"),
+        (lambda: kinds_of(llama(), Ranks(), "int3"), "kv cache dtype 'int3'"),
+        (
+            lambda: start(llama(), plain("BF16"), H100, Settings(max_model_len=131073), rules_of()),
+            "beyond the model's own 131072 positions",
+        ),
+    ],
+)
+def test_what_makes_no_sense_gets_one_clear_line(make, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        make()
