@@ -22,6 +22,11 @@ FLOATS = ("BF16", "F16", "F32", "F64")
 """Dtypes that a model computes in, which loading may exchange for one another."""
 
 
+def element_bytes(shape: tuple[int, ...], dtype: str) -> int:
+    """Bytes of a tensor of this shape and safetensors dtype."""
+    return -(-math.prod(shape) * DTYPE_BITS[dtype] // 8)
+
+
 class Axis(enum.Enum):
     """What a dimension of a stored tensor counts, so that an engine knows where to divide it."""
 
@@ -49,7 +54,7 @@ class StoredAs:
     @property
     def size_bytes(self) -> int:
         """Bytes of one copy."""
-        return -(-math.prod(self.shape) * DTYPE_BITS[self.dtype] // 8)
+        return element_bytes(self.shape, self.dtype)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.method import Names, is_matrix, matrix_of, share
 from gpufit.architecture.record import Kind, Weight
-from gpufit.architecture.tensors import Axis, StoredAs
+from gpufit.architecture.tensors import Axis, StoredAs, axes_of, module_of
 
 BLOCK = 32
 """Inputs that share a scale."""
@@ -46,33 +46,43 @@ def of_config(config: Config) -> Mxfp4:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """Multiples that a kernel needs of an expert's widths."""
+    """Multiples that a kernel needs of an expert's widths; gpt-oss's of 2,880 are none of these."""
 
-    hidden: int
-    intermediate: int
+    hidden: int = 1
+    intermediate: int = 1
+    inputs: int = 1
+    """Of the inputs of either matrix, whichever width they are."""
 
-
-TRITON = Padding(hidden=32, intermediate=64)
-"""Triton's kernels on Hopper and before: whole blocks of the hidden width, the inner one in whole tiles."""
 
 MARLIN = Padding(hidden=256, intermediate=128)
 """Marlin's kernels, which cards without FP4 use.
 
-Both: https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/quantization/mxfp4.py (`create_weights`)
+https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/quantization/mxfp4.py (`create_weights`).
+gpt-oss-120b: 65.897 GiB against 65.965 printed, https://github.com/vllm-project/vllm/issues/23278
+"""
+
+TRITON_HOPPER = Padding(inputs=256)
+"""Triton's value layout on compute capability 9.0: rows of codes in whole 128 bytes.
+
+https://github.com/triton-lang/triton/tree/main/python/triton_kernels/triton_kernels/tensor_details/layout_details.
+gpt-oss-20b and 120b: 13.447 and 64.551 GiB against 13.47 and 64.38 printed,
+https://github.com/llm-d-incubation/llm-d-planner/blob/e50305af90f0812e77e1827f3bc740fe75b76370/docs/empirical-vllm-memory-results.md
 """
 
 
 def padded(weight: Weight, padding: Padding) -> Weight:
-    """The expert's weight as a kernel holds it: gpt-oss's widths of 2,880 are 45 tiles of 64 but not whole ones of 128.
-
-    A stacked pair of gate and up has the inner width twice among its outputs.
-    """
+    """The expert's weight as a kernel holds it. A stacked pair of gate and up has the inner width twice."""
     matrix = matrix_of(weight)
-    down = weight.name.removesuffix(".weight").endswith("down_proj")
-    halves = 1 if down else 2 if "gate_up" in weight.name else 1
+    module = module_of(weight.name)
+    down = module.endswith(("down_proj", ".w2"))
+    halves = 2 if "gate_up" in module else 1
     inner, hidden = (matrix.into, matrix.out) if down else (matrix.out // halves, matrix.into)
-    inner = share(inner, padding.intermediate) * padding.intermediate * halves
-    hidden = share(hidden, padding.hidden) * padding.hidden
-    out, into = (hidden, inner) if down else (inner, hidden)
-    turned = len(weight.shape) == 3 and not weight.name.endswith(".weight")
+    inner, hidden = up_to(inner, padding.intermediate) * halves, up_to(hidden, padding.hidden)
+    out, into = (hidden, up_to(inner, padding.inputs)) if down else (inner, up_to(hidden, padding.inputs))
+    turned = axes_of(weight)[-1] is Axis.OUT
     return replace(weight, shape=(*matrix.stack, into, out) if turned else (*matrix.stack, out, into))
+
+
+def up_to(size: int, multiple: int) -> int:
+    """The next whole multiple."""
+    return share(size, multiple) * multiple

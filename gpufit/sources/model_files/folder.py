@@ -20,15 +20,17 @@ QUANTIZATION_FILES = ("hf_quant_config.json", "quantize_config.json", "quant_con
 """Where checkpoints whose config.json names no quantisation keep it: those of ModelOpt, AutoGPTQ and AutoAWQ."""
 
 
-def read_json(path: Path, why: str) -> dict[str, Any]:
-    """The object in a JSON file. Raises UnreadableInputError; `why` is what a missing one is needed for."""
+def read_json(path: Path, why: str, where: str = "") -> dict[str, Any]:
+    """The object in a JSON file. Raises UnreadableInputError; `why` is what a missing one is needed for, and `where`
+    what errors about its content call it, where that is not its path.
+    """
     try:
         raw = path.read_bytes()
     except FileNotFoundError as error:
         raise UnreadableInputError(f"{path}: no such file; {why}") from error
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    return object_of(raw, str(path))
+    return object_of(raw, where or str(path))
 
 
 def object_of(raw: bytes, where: str) -> dict[str, Any]:

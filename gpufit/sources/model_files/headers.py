@@ -94,12 +94,12 @@ def _of_folder(path: Path, name: str, revision: str | None) -> ModelHeaders:
 
 def _of_repository(repository: str, found: hub.RemoteModel) -> ModelHeaders:
     where = f"{repository}: {folder.CONFIG}"
-    config = folder.read_json(found.config, "the hub's client said that it is there")
+    config = folder.read_json(found.config, "the hub's client said that it is there", where)
     if _names_no_quantization(config) and any(one.name.endswith(_QUANTISED_SUFFIXES) for one in found.tensors):
         for name in folder.QUANTIZATION_FILES:
             file = hub.other_json(repository, name, found.commit)
             if file is not None:
-                config = _with_quantization(config, folder.read_json(file, ""))
+                config = _with_quantization(config, folder.read_json(file, "", f"{repository}: {name}"))
                 break
     if found.tensors:
         _check_once(found.tensors, repository)

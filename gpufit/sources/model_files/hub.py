@@ -93,7 +93,8 @@ def headers(repository: str, revision: str | None) -> RemoteModel:
         except RemoteEntryNotFoundError:
             names: tuple[str, ...] = (folder.SINGLE,)
         else:
-            names = folder.shards_of(folder.read_json(index, "the shards' index"), f"{repository}: {folder.INDEX}")
+            where = f"{repository}: {folder.INDEX}"
+            names = folder.shards_of(folder.read_json(index, "the shards' index", where), where)
         try:
             tensors = _all_headers(repository, names, commit)
         except RemoteEntryNotFoundError as error:
