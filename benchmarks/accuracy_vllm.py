@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.accuracy_record import Comparison
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import GpufitError, UnreadableInputError
@@ -35,35 +36,6 @@ from gpufit.units import GIB
 FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts" / "vllm"
 _NO_CARD_BYTES = 2**50
 """Stands for a card whose total no source states: what depends on it is not compared."""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One printed figure beside the predicted one."""
-
-    start: str
-    """The start's id in the data."""
-    figure: str
-    """From the rules alone: `weights`, `weights_quantised`, `activation`, `non_torch`, `kv_pool`, `kv_tokens`. From a
-    printed pool or block: `kv_bytes`, `kv_rate`, `kv_rate_grouped`, `concurrency`, `sequence`."""
-    model: str
-    predicted: float
-    """Bytes, tokens, or sequences."""
-    printed: float
-    lower: float
-    upper: float
-    why: str
-    """Why it may differ, where that is known; else empty."""
-
-    @property
-    def error(self) -> float:
-        """Predicted over printed, less one."""
-        return self.predicted / self.printed - 1
-
-    @property
-    def inside(self) -> bool:
-        """Whether the interval holds what was printed."""
-        return self.lower <= self.printed <= self.upper
 
 
 @dataclass(frozen=True)

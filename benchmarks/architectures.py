@@ -143,7 +143,7 @@ HEADER = (
 def saved_models(names: Sequence[str], folder: Path) -> Iterator[tuple[str, Path]]:
     """(name, path) of every model asked for, or of all."""
     sys.path.insert(0, str(REPOSITORY / "tests"))
-    from architectures import ARCHITECTURES  # type: ignore[attr-defined]
+    from architectures import ARCHITECTURES  # type: ignore[import-not-found]
 
     for name in names or [*REAL, *ARCHITECTURES]:
         yield name, REAL[name] if name in REAL else ARCHITECTURES[name]().save(folder / name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from gpufit.architecture.record import Weight
+from gpufit.architecture.record import Kind, Weight
 
 DTYPE_BITS = {
     "BOOL": 8, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
@@ -113,3 +113,19 @@ def axes_of(weight: Weight) -> tuple[Axis, ...]:
 def as_it_is(weight: Weight, dtype: str) -> StoredAs:
     """A weight that is not quantised, in a dtype."""
     return StoredAs(weight.name[len(module_of(weight.name)) :], dtype, weight.shape, axes_of(weight))
+
+
+def in_loading_order(tensors: Iterable[LoadedTensor]) -> Iterator[LoadedTensor]:
+    """Every copy of every tensor as a loader meets them: embeddings, layer by layer, then what stands behind."""
+    found = tuple(tensors)
+    outside = [one for one in found if not one.layers]
+    first = [one for one in outside if one.weight is not None and one.weight.kind is Kind.EMBEDDING]
+    for one in first:
+        yield from [one] * one.copies
+    for layer in sorted({layer for one in found for layer in one.layers}):
+        for one in found:
+            if layer in one.layers:
+                yield from [one] * one.experts
+    for one in outside:
+        if one not in first:
+            yield from [one] * one.copies

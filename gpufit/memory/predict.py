@@ -255,6 +255,9 @@ def _untested_moments(one: PhaseModel, units: ShapeUnits) -> Iterator[MomentPred
         parts = predict_parts(moment.parts, units.of(moment.site))
         margin = untested_margin_bytes(parts)
         yield MomentPrediction(parts, parts.total_bytes - margin, parts.total_bytes + margin)
+    for alternative in one.alternatives:
+        parts = predict_parts(alternative, units.usual)
+        yield MomentPrediction(parts, 0, parts.total_bytes + untested_margin_bytes(parts))
 
 
 def _predict_moments(one: PhaseModel, units: ShapeUnits, distance: float) -> Iterator[MomentPrediction]:

@@ -13,10 +13,13 @@ import platform
 from gpufit import __version__
 from gpufit.architecture.record import Architecture, CrossAttentionCache, StateCache
 from gpufit.architecture.registry import architecture_of
+from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UnreadableInputError
+from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.transformers.forward import Run, elements_per_token
+from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.model import phases, resident
-from gpufit.memory.engines.transformers.rules import NEWEST, parse_version, rules_of
+from gpufit.memory.engines.transformers.rules import NEWEST, rules_of
 from gpufit.profile.record import (
     ComputeDtype,
     DeviceInfo,
@@ -30,10 +33,11 @@ from gpufit.profile.record import (
     PhasePeak,
     Precision,
     Profile,
+    Quantization,
     Workload,
 )
 from gpufit.sources.estimate.request import ALIASES, DTYPES, EstimateRequest, shape_of
-from gpufit.sources.estimate.weights import Block, resident_blocks, shares
+from gpufit.sources.estimate.weights import Weights, shares, weights_in_memory
 from gpufit.sources.model_files.headers import open_headers
 from gpufit.sources.model_files.record import ModelHeaders
 
@@ -57,10 +61,11 @@ def estimate(request: EstimateRequest) -> Profile:
     _check_rules_exist(model, headers)
     dtype = _dtype(request, headers, model)
     file_dtype, element_bytes = DTYPES[dtype]
-    blocks = resident_blocks(headers, model, file_dtype, element_bytes)
+    weights = weights_in_memory(headers, model, file_dtype)
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
-    run = Run(rules, element_bytes, kv_bytes, request.attention or "sdpa")
-    kept = resident(model, run, [(one.size_bytes, one.count) for one in blocks]).parts
+    kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
+    run = Run(rules, element_bytes, kv_bytes, request.attention or "sdpa", kernels)
+    kept = resident(model, run, [one.size_bytes for one in in_loading_order(weights.tensors)]).parts
     shape = shape_of(request, model.position_limit, model.generates, model.decodes_apart)
     return Profile(
         gpufit_version=__version__,
@@ -68,7 +73,7 @@ def estimate(request: EstimateRequest) -> Profile:
         evidence=Evidence.COMPUTED,
         model=_model_info(request, headers, model),
         engine=Engine(name="transformers", version=version, attention=run.attention),
-        precision=_precision(headers, model, run, blocks, dtype),
+        precision=_precision(headers, model, run, weights, dtype),
         environment=Environment(
             device=DeviceInfo(kind="none", name="no device (arithmetic)", total_bytes=0),
             versions={"gpufit": __version__, "python": platform.python_version()},
@@ -93,7 +98,7 @@ def estimate(request: EstimateRequest) -> Profile:
             untested=True,
         ),
         complete=True,
-        notes=_notes(version, headers, model),
+        notes=_notes(version, headers, model, weights),
     )
 
 
@@ -145,10 +150,8 @@ def _fingerprint(headers: ModelHeaders) -> str:
     return digest.hexdigest()
 
 
-def _precision(
-    headers: ModelHeaders, model: Architecture, run: Run, blocks: tuple[Block, ...], dtype: str
-) -> Precision:
-    resident_shares = shares(blocks)
+def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: Weights, dtype: str) -> Precision:
+    resident_shares = shares(weights.tensors)
     growing = sum(elements_per_token(one, model, run.rules) for one in model.caches)
     kv = "float8_e4m3fn" if run.kv_element_bytes == 1 else dtype
     findings = []
@@ -162,18 +165,21 @@ def _precision(
         ),
         compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
         kv=(DtypeShare(dtype=kv, size_bytes=growing * run.kv_element_bytes, tensors=0),) if growing else (),
+        quantization=None if weights.method is None else Quantization(method=weights.method.name),
         findings=tuple(findings),
     )
 
 
-def _notes(version: str, headers: ModelHeaders, model: Architecture) -> tuple[str, ...]:
+def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: Weights) -> tuple[str, ...]:
     notes = [
         f"computed for transformers {version} with these weights and dtypes, not for the model as such: another "
         "engine or release allocates otherwise",
         *headers.notes,
+        *weights.notes,
         *model.notes,
     ]
-    if parse_version(version) > NEWEST:
+    release = parse_version(version)
+    if (release.major, release.minor) > NEWEST:
         notes.append(
             f"rules were read up to transformers {NEWEST[0]}.{NEWEST[1]}; {version} is taken to allocate as that does"
         )

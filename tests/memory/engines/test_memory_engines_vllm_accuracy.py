@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-ROOT = Path(__file__).parents[3]
-
-
-def accuracy() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("accuracy_vllm", ROOT / "benchmarks" / "accuracy_vllm.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["accuracy_vllm"] = module
-    spec.loader.exec_module(module)
-    return module
+from benchmarks import accuracy_vllm
 
 
 @pytest.fixture(scope="module")
 def report():
-    return accuracy().compare()
+    return accuracy_vllm.compare()
 
 
 def test_weights_in_16_bit_agree_to_a_thousandth(report) -> None:
@@ -80,7 +65,7 @@ def test_no_start_that_failed_is_promised_and_none_that_ran_is_refused(report) -
 
 def test_the_worst_rows_come_first_with_their_reasons(report) -> None:
     worst = report.worst(3, "weights")
-    assert [one.start for one in worst[:2]] == ["A019", "A028"]
+    assert [one.row for one in worst[:2]] == ["A019", "A028"]
     assert all("LoRA" in one.why for one in worst[:2])
     assert all(line.unexplained == 0 for line in report.summary())
 

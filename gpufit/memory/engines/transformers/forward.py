@@ -21,6 +21,7 @@ from gpufit.architecture.record import (
     StateCache,
 )
 from gpufit.memory.engines.tape import Size, Tape
+from gpufit.memory.engines.transformers.kernels import NO_KERNELS, Kernels
 from gpufit.memory.engines.transformers.rules import Rules
 from gpufit.profile.record import Phase, TermName
 
@@ -42,6 +43,8 @@ class Run:
     kv_element_bytes: int
     attention: str
     """`eager`, `sdpa` or `flash_attention_2`."""
+    kernels: Kernels = NO_KERNELS
+    """What the kernels of quantised weights take."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,7 @@ class Forward:
     def tell(self) -> None:
         """Every layer kind once, then the logits."""
         tape, model, extent = self.tape, self.model, self.extent
+        tape.new(Size.of("constant", self.run.kernels.buffer_bytes))
         tape.new(Size.of(extent.cached if model.generates else extent.row, 2 * INDEX), "inputs_bytes")
         held = [tape.new(self.rows(model.hidden), "activations_bytes") for _ in range(2 if model.layers > 1 else 1)]
         shared = self._shared()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpufit.architecture.record import Architecture
-from gpufit.memory.allocator import Settings, handed_out, rounded_size
+from gpufit.memory.allocator import simulate
 from gpufit.memory.engines.transformers.forward import (
     FIRST,
     PROMPT,
@@ -20,6 +20,7 @@ from gpufit.memory.engines.transformers.forward import (
     keeps_tables,
     phase_of,
 )
+from gpufit.memory.replay import Event, Window
 from gpufit.profile.record import (
     END_OF_PHASE,
     FIRST_STEP,
@@ -33,41 +34,40 @@ from gpufit.profile.record import (
 
 @dataclass(frozen=True)
 class Resident:
-    """What a model keeps in memory whatever it is asked: sizes in bytes of single blocks, each with how many there
-    are."""
+    """What a model keeps in memory whatever it is asked: sizes of single blocks in bytes, in the order of loading."""
 
-    weights: tuple[tuple[int, int], ...]
-    buffers: tuple[tuple[int, int], ...]
-    carved: bool
-    """Whether the weights are cut from one block, or each asks the allocator for its own."""
+    weights: tuple[int, ...]
+    buffers: tuple[int, ...]
+    reserved_first_bytes: int
+    """What the loader asks for and gives back before it loads, so that weights are cut from it; 0: nothing."""
 
     @property
     def parts(self) -> Parts:
         """Weights, buffers, and what the caching allocator rounds them up by."""
-        weights, buffers = _total(self.weights), _total(self.buffers)
-        block_of = block_size if self.carved else handed_out
-        blocks = sum(block_of(size) * count for size, count in self.weights)
-        blocks += sum(handed_out(size) * count for size, count in self.buffers)
+        weights, buffers = sum(self.weights), sum(self.buffers)
+        first = [Event(0, self.reserved_first_bytes), Event(0, 0)] if self.reserved_first_bytes else []
+        asked = [Event(number, size) for number, size in enumerate((*self.weights, *self.buffers), start=1) if size]
+        end = len(first) + len(asked)
+        (usage,) = simulate([*first, *asked], windows=[Window(end, end)]).windows
+        blocks = 0 if usage is None else usage.allocated_bytes
         return Parts(weights_bytes=weights, buffers_bytes=buffers, rounding_bytes=blocks - weights - buffers)
 
 
-def resident(model: Architecture, run: Run, weights: Iterable[tuple[int, int]]) -> Resident:
-    """Weights as (bytes, how many), with the buffers that this release registers beside them."""
-    buffers: list[tuple[int, int]] = []
+def resident(model: Architecture, run: Run, weights: Iterable[int]) -> Resident:
+    """Weights as the size of every tensor in bytes, in the order of loading, with the buffers that this release
+    registers beside them."""
+    buffers: list[int] = []
     if model.rotary is not None:
         tables = keeps_tables(model, run.rules)
         owners = model.layers if tables else 1
         # Frequencies in float32; from the release without tables on a second copy of them, for scaling.
-        buffers.append((model.rotary.dim // 2 * SINGLE, owners if tables else 2))
+        buffers += [model.rotary.dim // 2 * SINGLE] * (owners if tables else 2)
         if tables:
             size = (model.position_limit or 0) * model.rotary.dim * run.element_bytes
-            buffers.append((size, 2 * owners))
-    return Resident(tuple(weights), tuple(buffers), run.rules.carves_weights)
-
-
-def block_size(size: int) -> int:
-    """Bytes of a block that is cut from a larger one."""
-    return rounded_size(size, Settings())
+            buffers += [size] * 2 * owners
+    sizes = tuple(weights)
+    share = run.rules.reserved_share_quantised if run.kernels.quantised else run.rules.reserved_share
+    return Resident(sizes, tuple(buffers), int(sum(sizes) * share))
 
 
 def phases(model: Architecture, run: Run, kept: Parts) -> tuple[PhaseModel, ...]:
@@ -99,9 +99,12 @@ def _phase(
     extent: Extent, model: Architecture, kept: Sequence[PartModel], moments: Sequence[MomentModel], told: Forward
 ) -> PhaseModel:
     ends = told.tape.end(END_OF_PHASE)
+    found = tuple(_with(one, kept) for one in (*moments, ends))
+    doubt = told.run.kernels.doubt_bytes
     return PhaseModel(
         phase=phase_of(extent, model),
-        moments=tuple(_with(one, kept) for one in (*moments, ends)),
+        moments=found,
+        alternatives=tuple(_more(one.parts, "temporaries_bytes", doubt) for one in found) if doubt else (),
         fitted_cells=0,
         held_out_cells=0,
         worst_fitted_error=0.0,
@@ -120,5 +123,14 @@ def _with(moment: MomentModel, kept: Sequence[PartModel]) -> MomentModel:
     return msgspec.structs.replace(moment, parts=(*kept, *moment.parts))
 
 
-def _total(sizes: Iterable[tuple[int, int]]) -> int:
-    return sum(size * count for size, count in sizes)
+def _more(parts: Sequence[PartModel], name: str, size: int) -> tuple[PartModel, ...]:
+    """The same with so many bytes more in one part."""
+    coefficients = {one.part: {c.term: c.bytes_per_unit for c in one.coefficients} for one in parts}
+    own = coefficients.setdefault(name, {})
+    own["constant"] = own.get("constant", 0.0) + size
+    return tuple(
+        PartModel(
+            part=part, coefficients=tuple(Coefficient(term=term, bytes_per_unit=each) for term, each in terms.items())
+        )
+        for part, terms in coefficients.items()
+    )

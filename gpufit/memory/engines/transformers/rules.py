@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpufit.errors import UsageError
+from gpufit.memory.engines.base import parse_version
 
 OLDEST, NEWEST = (4, 33), (5, 24)
 """Releases whose sources the rules were read in; a later one is taken for the newest, and said to be."""
@@ -44,9 +45,11 @@ class Rules:
     repeats_kv_for_sdpa: bool
     """Before 4.54 SDPA gets keys and values repeated to all heads; since then only where there is a mask
     (`use_gqa_in_sdpa` in integrations/sdpa_attention.py)."""
-    carves_weights: bool
-    """From 4.50 on loading reserves one block for all weights and cuts them from it, so that none is rounded up to a
-    segment of its own (`caching_allocator_warmup` in modeling_utils.py)."""
+    reserved_share: float
+    """From 4.50 on loading first asks for one block of this share of the weights, gives it back and cuts them from it,
+    so that they are not rounded up to segments of their own (`caching_allocator_warmup` in modeling_utils.py)."""
+    reserved_share_quantised: float
+    """The same for quantised weights: before 5.0 half of them (its `factor` is 4 then)."""
     grouped_experts: bool
     """From 5.0 on experts run as one grouped product over every token's choices (`grouped_mm_experts_forward` in
     integrations/moe.py); before, one expert after another."""
@@ -55,17 +58,10 @@ class Rules:
     (`expand_kv` in modeling_deepseek_v3.py). https://github.com/huggingface/transformers/pull/47761"""
 
 
-def parse_version(text: str) -> tuple[int, int]:
-    """(major, minor) of a release such as `4.46.0`. Raises UsageError for what is not one."""
-    pieces = text.split(".")
-    if len(pieces) < 2 or not all(piece.isdigit() for piece in pieces[:2]):
-        raise UsageError(f"not a release of transformers: {text!r}; say for example 4.46.0")
-    return int(pieces[0]), int(pieces[1])
-
-
 def rules_of(version: str) -> Rules:
     """The rules of a release. Raises UsageError for one older than any that was read."""
-    release = parse_version(version)
+    parsed = parse_version(version)
+    release = parsed.major, parsed.minor
     if release < OLDEST:
         raise UsageError(
             f"transformers {version}: its rules were read from {OLDEST[0]}.{OLDEST[1]} on; name a later release"
@@ -80,7 +76,8 @@ def rules_of(version: str) -> Rules:
         other_rotary_tables=release < (4, 45),
         repeats_kv_for_flash=release < (4, 48),
         repeats_kv_for_sdpa=release < (4, 54),
-        carves_weights=release >= (4, 50),
+        reserved_share=1.0 if release >= (4, 50) else 0.0,
+        reserved_share_quantised=1.0 if release >= (5, 0) else 0.5 if release >= (4, 50) else 0.0,
         grouped_experts=release >= (5, 0),
         latent_cache=release >= (5, 15),
     )

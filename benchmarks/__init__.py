@@ -1,0 +1,1 @@
+"""Speed budgets and accuracy, measured: run by hand, not in the test suite."""
