@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
+import struct
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -84,3 +87,51 @@ def rewrite_config(folder: Path, **changes: object) -> None:
     """Change keys of a model directory's config.json."""
     path = folder / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def safetensors_bytes(tensors: Mapping[str, tuple[str, Sequence[int]]]) -> tuple[bytes, int]:
+    """Length and header of a safetensors file of these dtypes and shapes, and how many bytes of data follow."""
+    header: dict[str, object] = {}
+    begin = 0
+    for name, (dtype, shape) in tensors.items():
+        end = begin + math.prod(shape) * BYTES[dtype]
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+        begin = end
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text, begin
+
+
+BYTES = {"F32": 4, "I32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "F8_E8M0": 1, "U8": 1, "I8": 1}
+"""Bytes of an element, for the dtypes that tests write."""
+
+
+def write_sparse(path: Path, tensors: Mapping[str, tuple[str, Sequence[int]]]) -> None:
+    """A safetensors file with a true header and a hole for the data: the size is right, the disk stays empty."""
+    head, data_bytes = safetensors_bytes(tensors)
+    with path.open("wb") as file:
+        file.write(head)
+        file.truncate(len(head) + data_bytes)
+
+
+def write_model(
+    folder: Path,
+    config: Mapping[str, object],
+    tensors: Mapping[str, tuple[str, Sequence[int]]],
+    shards: int = 1,
+) -> Path:
+    """A model directory with config, true headers and no data: one file, or shards and the index that names them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    if shards == 1:
+        write_sparse(folder / "model.safetensors", tensors)
+        return folder
+    every = -(-len(tensors) // shards)
+    names = list(tensors)
+    index = {}
+    for number in range(shards):
+        shard = f"model-{number + 1:05}-of-{shards:05}.safetensors"
+        part = names[number * every : (number + 1) * every]
+        write_sparse(folder / shard, {name: tensors[name] for name in part})
+        index.update(dict.fromkeys(part, shard))
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    return folder

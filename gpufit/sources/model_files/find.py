@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import hashlib
-import json
-import re
 from pathlib import Path
-from typing import Any
 
 from gpufit.errors import UnreadableInputError
-from gpufit.sources.model_files import gguf, safetensors
+from gpufit.sources.model_files import folder, gguf, hub, safetensors
 from gpufit.sources.model_files.record import ModelFiles, StoredTensor
 from gpufit.units import MIB
-
-_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+")
-_HUB_PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.py"]
 
 
 def find_model(text: str, revision: str | None = None) -> ModelFiles:
@@ -22,20 +17,41 @@ def find_model(text: str, revision: str | None = None) -> ModelFiles:
 
     A local path never calls out. Raises UnreadableInputError, saying what is wrong with which file.
     """
+    path = Path(text)
+    kind = kind_of(text)
+    if kind is Kind.FILE:
+        return _gguf_model(path)
+    if kind is Kind.FOLDER:
+        return _directory_model(path, text, None)
+    snapshot = hub.download(text, revision)
+    return _directory_model(snapshot, text, snapshot.name)
+
+
+class Kind(enum.Enum):
+    """What the text that a user typed for a model leads to."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    HUB = "hub"
+
+
+def kind_of(text: str) -> Kind:
+    """What `text` leads to: something on disk, which wins, or a repository by its form.
+
+    Raises UnreadableInputError when it can be neither.
+    """
     if text != text.encode(errors="replace").decode():
         raise UnreadableInputError(f"{text!a}: the name is not UTF-8 text, which a profile could not hold; rename it")
     path = Path(text)
     try:
-        is_file, is_folder = path.is_file(), path.is_dir()
+        if path.is_file():
+            return Kind.FILE
+        if path.is_dir():
+            return Kind.FOLDER
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    if is_file:
-        return _gguf_model(path)
-    if is_folder:
-        return _directory_model(path, text, None)
-    if _HUB_ID.fullmatch(text) and not text.startswith("."):
-        folder = _download(text, revision)
-        return _directory_model(folder, text, folder.name)
+    if hub.is_id(text):
+        return Kind.HUB
     raise UnreadableInputError(
         f"{text}: no such model (no such directory or GGUF file, and not a hub id like org/name)"
     )
@@ -55,7 +71,7 @@ def _gguf_model(path: Path) -> ModelFiles:
 
 
 def _directory_model(path: Path, text: str, revision: str | None) -> ModelFiles:
-    config = _read_json(path / "config.json", "a model directory needs it")
+    config = folder.read_json(path / folder.CONFIG, "a model directory needs it")
     files = _weight_files(path)
     tensors: list[StoredTensor] = []
     for file in files:
@@ -66,23 +82,16 @@ def _directory_model(path: Path, text: str, revision: str | None) -> ModelFiles:
         weight_files=files,
         tensors=tuple(tensors),
         config=config,
-        fingerprint=fingerprint((path / "config.json", *files)),
+        fingerprint=fingerprint((path / folder.CONFIG, *files)),
         revision=revision,
     )
 
 
 def _weight_files(path: Path) -> tuple[Path, ...]:
-    single, index = path / "model.safetensors", path / "model.safetensors.index.json"
-    if single.is_file():
-        return (single,)
-    if index.is_file():
-        shards = _read_json(index, "the shards' index").get("weight_map")
-        if not isinstance(shards, dict) or not shards:
-            raise UnreadableInputError(f"{index}: names no shards (no weight_map in it)")
-        if not all(isinstance(name, str) for name in shards.values()):
-            raise UnreadableInputError(f"{index}: damaged: a shard's name in its weight_map is not text")
-        return tuple(path / name for name in sorted(set(shards.values())))
-    pickled = sorted(path.glob("*.bin")) + sorted(path.glob("*.pt")) + sorted(path.glob("*.pth"))
+    files = folder.safetensors_files(path)
+    if files:
+        return files
+    pickled = folder.pickled_files(path)
     if pickled:
         raise UnreadableInputError(
             f"{path}: only pickled weights ({pickled[0].name}), which can run code when loaded; convert them to "
@@ -91,46 +100,7 @@ def _weight_files(path: Path) -> tuple[Path, ...]:
     ggufs = sorted(path.glob("*.gguf"))
     if ggufs:
         raise UnreadableInputError(f"{path}: holds GGUF files; name the one to measure, for example {ggufs[0]}")
-    raise UnreadableInputError(f"{path}: no weights (no model.safetensors and no model.safetensors.index.json)")
-
-
-def _read_json(path: Path, why: str) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise UnreadableInputError(f"{path}: no such file; {why}") from error
-    except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInputError(f"{path}: not JSON ({error})") from error
-    if not isinstance(found, dict):
-        raise UnreadableInputError(f"{path}: not a JSON object")
-    return found
-
-
-def _download(repository: str, revision: str | None) -> Path:
-    """The hub's snapshot of a repository, from the cache where it is there. The folder's name is the commit."""
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise UnreadableInputError(
-            f"{repository}: no such directory; to fetch it from the hub install gpufit[measure]"
-        ) from error
-    try:
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=_HUB_PATTERNS))
-    except LocalEntryNotFoundError as error:
-        raise UnreadableInputError(
-            f"{repository}: no such directory, not in the hub's cache, and the hub cannot be reached"
-        ) from error
-    except (HfHubHTTPError, HFValidationError, OSError) as error:
-        raise UnreadableInputError(
-            f"{repository}: no such directory, and the hub says: {_first_line(error)}"
-        ) from error
-
-
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    raise UnreadableInputError(f"{path}: no weights (no {folder.SINGLE} and no {folder.INDEX})")
 
 
 def fingerprint(files: tuple[Path, ...]) -> str:

@@ -1,14 +1,17 @@
 """The header of a GGUF file: metadata keys, then name, shape and type of each tensor.
 
-Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The vocabulary arrays are stepped over, not kept,
-so a header takes milliseconds where a general reader takes seconds.
+Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. The vocabulary arrays are counted and stepped over,
+not kept, so a header takes milliseconds where a general reader takes seconds.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
+import re
 import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +58,39 @@ GGML_TYPES: dict[int, tuple[str, int, int]] = {
 
 _SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
 _STRING, _ARRAY = 8, 9
+_LENGTH = struct.Struct("<Q")
 _VERSIONS = (2, 3)
 _DEFAULT_ALIGNMENT = 32
+_LARGEST_KEPT = 4096
+"""Numbers of an array that is kept: one a layer is of use, one a token of the vocabulary is not."""
+_LARGEST_TEXTS = 2**24
+"""Texts of an array; a vocabulary and its merges hold under a million."""
+_LARGEST_RANK = 4
+"""Dimensions of a tensor: https://github.com/ggml-org/ggml/blob/master/include/ggml.h (`GGML_MAX_DIMS`)."""
+_PIECE = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf")
+"""How llama-gguf-split names the pieces of a model."""
+
+
+@dataclass(frozen=True)
+class ArrayLength:
+    """What is kept of an array of texts, or of a long one."""
+
+    count: int
+
+
+@dataclass(frozen=True)
+class GgufHeader:
+    """Everything a header holds that memory depends on."""
+
+    metadata: Mapping[str, Any]
+    """Keys as in the file; a short array of numbers is a tuple, any other array its `ArrayLength`."""
+    tensors: tuple[StoredTensor, ...]
+
+    @property
+    def pieces(self) -> int:
+        """Files that the model was split into."""
+        count = self.metadata.get("split.count")
+        return count if isinstance(count, int) and count > 1 else 1
 
 
 def is_block_type(dtype: str) -> bool:
@@ -85,28 +119,70 @@ class _Cursor:
         return raw.decode("utf-8", errors="replace")
 
     def value(self, kind: int) -> Any:
-        """A metadata value; arrays are stepped over and give None."""
+        """A metadata value."""
         if kind == _STRING:
             return self.text()
         if kind != _ARRAY:
             return self.scalar(_SCALARS[kind])
         item, count = self.scalar("<I"), self.scalar("<Q")
-        if item in _SCALARS:
-            self.offset += struct.calcsize(_SCALARS[item]) * count
-        else:
+        if item == _STRING:
+            self._step_over_texts(count)
+        elif item == _ARRAY:
             for _ in range(count):
-                self._step_over(item)
-        return None
-
-    def _step_over(self, kind: int) -> None:
-        if kind == _STRING:
-            self.offset += 8 + struct.unpack_from("<Q", self.data, self.offset)[0]
+                self.value(item)
+        elif count <= _LARGEST_KEPT:
+            return tuple(self.scalar(_SCALARS[item]) for _ in range(count))
         else:
-            self.value(kind)
+            self.offset += struct.calcsize(_SCALARS[item]) * count
+        return ArrayLength(count)
+
+    def _step_over_texts(self, count: int) -> None:
+        """Without a call a text: vocabularies hold hundreds of thousands."""
+        if count > _LARGEST_TEXTS:
+            raise struct.error("more texts than any vocabulary holds")
+        offset, data, length = self.offset, self.data, _LENGTH.unpack_from
+        for _ in range(count):
+            offset += 8 + length(data, offset)[0]
+        self.offset = offset
 
 
 def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
-    """The tensors of a GGUF file. Raises UnreadableInputError when it is missing, damaged or cut short."""
+    """The tensors of a model in one GGUF file.
+
+    Raises UnreadableInputError when it is missing, damaged or cut short, or one piece of a split model.
+    """
+    header = read_header(path)
+    if header.pieces > 1:
+        raise UnreadableInputError(
+            f"{path}: one of the {header.pieces} pieces of a split model; join them first (llama-gguf-split --merge)"
+        )
+    return header.tensors
+
+
+def read_model(path: Path) -> GgufHeader:
+    """The header of a model, all pieces of a split one together; `path` may name any of them.
+
+    Raises UnreadableInputError when a piece is missing, damaged or cut short.
+    """
+    header = read_header(path)
+    if header.pieces == 1:
+        return header
+    named = _PIECE.fullmatch(path.name)
+    if named is None or int(named["count"]) != header.pieces:
+        raise UnreadableInputError(
+            f"{path}: one of the {header.pieces} pieces of a split model, and its name does not tell of the others "
+            f"(they are named like model-00001-of-{header.pieces:05}.gguf)"
+        )
+    every = [
+        read_header(path.with_name(f"{named['stem']}-{number:05}-of-{named['count']}.gguf"))
+        for number in range(1, header.pieces + 1)
+    ]
+    # Each piece has the split's own keys; the model's are in the first.
+    return GgufHeader(every[0].metadata, tuple(tensor for piece in every for tensor in piece.tensors))
+
+
+def read_header(path: Path) -> GgufHeader:
+    """The header of one GGUF file. Raises UnreadableInputError when it is missing, damaged or cut short."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _read(path, _Cursor(data), len(data))
@@ -116,7 +192,7 @@ def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
         raise UnreadableInputError(f"{path}: not a whole GGUF file (its header is cut short or damaged)") from error
 
 
-def _read(path: Path, cursor: _Cursor, file_bytes: int) -> tuple[StoredTensor, ...]:
+def _read(path: Path, cursor: _Cursor, file_bytes: int) -> GgufHeader:
     if cursor.data[:4] != b"GGUF":
         raise UnreadableInputError(f"{path}: not a GGUF file (it does not begin with GGUF)")
     cursor.offset = 4
@@ -125,32 +201,52 @@ def _read(path: Path, cursor: _Cursor, file_bytes: int) -> tuple[StoredTensor, .
         raise UnreadableInputError(
             f"{path}: GGUF version {version}; versions {_VERSIONS[0]} and {_VERSIONS[1]} are read"
         )
-    metadata = {}
+    metadata: dict[str, Any] = {}
     for _ in range(key_count):
         key = cursor.text()
+        # Zeros where a header should be read as empty names for ever, so a name that returns ends it.
+        if key in metadata:
+            raise UnreadableInputError(f"{path}: damaged GGUF header (key {key!a} is there twice)")
         metadata[key] = cursor.value(cursor.scalar("<I"))
-    pieces = metadata.get("split.count")
-    if isinstance(pieces, int) and pieces > 1:
-        raise UnreadableInputError(
-            f"{path}: one of the {pieces} pieces of a split model; join them first (llama-gguf-split --merge)"
-        )
-    infos = [_tensor(path, cursor) for _ in range(tensor_count)]
+    infos: dict[str, tuple[StoredTensor, int]] = {}
+    for _ in range(tensor_count):
+        tensor, offset = _tensor(path, cursor)
+        if tensor.name in infos:
+            raise UnreadableInputError(f"{path}: damaged GGUF header (tensor {tensor.name!a} is there twice)")
+        infos[tensor.name] = tensor, offset
     alignment = metadata.get("general.alignment", _DEFAULT_ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
         raise UnreadableInputError(f"{path}: damaged GGUF header (its alignment is {alignment!r})")
     start = -(-cursor.offset // alignment) * alignment
-    end = max((start + offset + tensor.size_bytes for tensor, offset in infos), default=start)
-    if end > file_bytes:
-        raise UnreadableInputError(f"{path}: cut short: its header needs {end} bytes, the file holds {file_bytes}")
-    return tuple(tensor for tensor, _ in infos)
+    _check_spans(path, list(infos.values()), file_bytes - start, start)
+    return GgufHeader(metadata, tuple(tensor for tensor, _ in infos.values()))
+
+
+def _check_spans(path: Path, infos: list[tuple[StoredTensor, int]], data_bytes: int, start: int) -> None:
+    """Every tensor lies in the file, and none lies on another."""
+    end = max((offset + tensor.size_bytes for tensor, offset in infos), default=0)
+    if end > data_bytes:
+        raise UnreadableInputError(
+            f"{path}: cut short: its header needs {start + end} bytes, the file holds {start + data_bytes}"
+        )
+    reached = 0
+    for tensor, offset in sorted(infos, key=lambda one: (one[1], one[0].size_bytes)):
+        if offset < reached:
+            raise UnreadableInputError(
+                f"{path}: damaged GGUF header (tensor {tensor.name!a} overlaps the one before it)"
+            )
+        reached = offset + tensor.size_bytes
 
 
 def _tensor(path: Path, cursor: _Cursor) -> tuple[StoredTensor, int]:
     name = cursor.text()
-    shape = tuple(cursor.scalar("<Q") for _ in range(cursor.scalar("<I")))
+    rank = cursor.scalar("<I")
+    if rank > _LARGEST_RANK:
+        raise UnreadableInputError(f"{path}: damaged GGUF header (tensor {name!a} has {rank} dimensions)")
+    shape = tuple(cursor.scalar("<Q") for _ in range(rank))
     kind = cursor.scalar("<I")
     if kind not in GGML_TYPES:
-        raise UnreadableInputError(f"{path}: tensor {name} has type number {kind}, which gpufit does not know")
+        raise UnreadableInputError(f"{path}: tensor {name!a} has type number {kind}, which gpufit does not know")
     dtype, block, block_bytes = GGML_TYPES[kind]
     offset = cursor.scalar("<Q")
     size = math.prod(shape) // block * block_bytes

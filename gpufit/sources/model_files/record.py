@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gpufit.profile.record import DtypeShare
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredTensor:
     """One tensor as it stands in a file."""
 
@@ -45,6 +46,37 @@ class ModelFiles:
     def stored(self) -> tuple[DtypeShare, ...]:
         """Bytes by stored dtype, largest first."""
         return dtype_shares((tensor.dtype, tensor.size_bytes) for tensor in self.tensors)
+
+
+@dataclass(frozen=True)
+class ModelHeaders:
+    """What the headers of a model's files tell: everything an estimate needs, and none of the weights."""
+
+    name: str
+    config: Mapping[str, Any]
+    """`config.json`; for a GGUF file its metadata under the names that transformers uses. Empty where there is none."""
+    config_where: str
+    """What errors about the config call it."""
+    tensors: tuple[StoredTensor, ...]
+    """Empty where there are no weight files, or only pickled ones."""
+    format: str
+    """`safetensors`, `gguf`, `pickled`, or `none` where there are no weight files."""
+    pickled_bytes: int = 0
+    """Size of pickled weight files, which are never opened."""
+    revision: str | None = None
+    """Commit on the hub, where the model came from there."""
+    notes: tuple[str, ...] = ()
+    """What the user should know of how this was read, in words."""
+
+    @property
+    def stored(self) -> tuple[DtypeShare, ...]:
+        """Bytes by stored dtype, largest first."""
+        return dtype_shares((tensor.dtype, tensor.size_bytes) for tensor in self.tensors)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all weight files' tensors; the size of the files where they are pickled."""
+        return sum(tensor.size_bytes for tensor in self.tensors) or self.pickled_bytes
 
 
 def dtype_shares(sizes: Iterable[tuple[str, int]]) -> tuple[DtypeShare, ...]:

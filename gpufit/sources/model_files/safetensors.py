@@ -5,13 +5,13 @@ Format: https://github.com/huggingface/safetensors#format
 
 from __future__ import annotations
 
-import json
+import math
 import struct
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from gpufit.architecture.tensors import DTYPE_BITS
 from gpufit.errors import UnreadableInputError
 from gpufit.profile.record import Size
 from gpufit.sources.model_files.record import StoredTensor
@@ -19,6 +19,8 @@ from gpufit.sources.model_files.record import StoredTensor
 LARGEST_HEADER_BYTES = 100_000_000
 """The format's own limit on the header."""
 
+PREFIX_BYTES = 8
+"""The header's length comes first, in as many bytes."""
 
 _METADATA = "__metadata__"
 """The one key that is not a tensor."""
@@ -32,42 +34,89 @@ class _Entry(msgspec.Struct, frozen=True):
     data_offsets: tuple[Size, Size]
 
 
+_HEADER = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_ENTRY = msgspec.json.Decoder(_Entry)
+
+
 def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
     """The tensors of one file. Raises UnreadableInputError when the file is missing, damaged or cut short."""
     try:
-        size = path.stat().st_size
         with path.open("rb") as file:
-            prefix = file.read(8)
-            length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else 0
-            if not 2 <= length <= min(LARGEST_HEADER_BYTES, size - 8):
-                raise UnreadableInputError(f"{path}: not a whole safetensors file (its header is cut short or damaged)")
-            header = json.loads(file.read(length))
+            size = path.stat().st_size
+            length = header_length(file.read(PREFIX_BYTES), size, str(path))
+            header = file.read(length)
     except OSError as error:
         raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise UnreadableInputError(f"{path}: not a safetensors file (its header is not JSON)") from error
-    return _tensors(path, header, size - 8 - length)
+    return tensors_of_header(header, size, str(path))
 
 
-def _tensors(path: Path, header: Any, data_bytes: int) -> tuple[StoredTensor, ...]:
-    try:
-        found = msgspec.convert({name: entry for name, entry in header.items() if name != _METADATA}, dict[str, _Entry])
-    except (AttributeError, msgspec.ValidationError) as error:
-        raise UnreadableInputError(f"{path}: damaged safetensors header ({error})") from error
-    for name, entry in found.items():
-        if entry.data_offsets[0] > entry.data_offsets[1]:
-            raise UnreadableInputError(f"{path}: damaged safetensors header (tensor {name} ends before it begins)")
-    end = max((entry.data_offsets[1] for entry in found.values()), default=0)
+def header_length(prefix: bytes, file_bytes: int, where: str) -> int:
+    """The header's length in bytes, from the file's first eight; `where` is what errors call the file.
+
+    Raises UnreadableInputError for a length that a file of `file_bytes` cannot hold, or the format does not allow.
+    """
+    length: int = struct.unpack("<Q", prefix)[0] if len(prefix) == PREFIX_BYTES else 0
+    if not 2 <= length <= min(LARGEST_HEADER_BYTES, file_bytes - PREFIX_BYTES):
+        raise UnreadableInputError(f"{where}: not a whole safetensors file (its header is cut short or damaged)")
+    return length
+
+
+def tensors_of_header(header: bytes, file_bytes: int, where: str) -> tuple[StoredTensor, ...]:
+    """The tensors that a header tells of, checked against the size of its file and against one another.
+
+    Raises UnreadableInputError when they do not fill the file's data part exactly, each with what its shape needs.
+    """
+    found = _entries(header, where)
+    for name, one in found.items():
+        if one.data_offsets[0] > one.data_offsets[1]:
+            raise UnreadableInputError(f"{where}: damaged safetensors header (tensor {name!a} ends before it begins)")
+    end, data_bytes = (
+        max((one.data_offsets[1] for one in found.values()), default=0),
+        file_bytes - PREFIX_BYTES - len(header),
+    )
     if end != data_bytes:
         raise UnreadableInputError(
-            f"{path}: cut short or damaged: its header promises {end} bytes of tensors, the file holds {data_bytes}"
+            f"{where}: cut short or damaged: its header promises {end} bytes of tensors, the file holds {data_bytes}"
         )
+    _check_spans(found, where)
+    _check_neighbours(found, where)
     return tuple(
-        StoredTensor(
-            name=name,
-            dtype=entry.dtype,
-            shape=entry.shape,
-            size_bytes=entry.data_offsets[1] - entry.data_offsets[0],
-        )
-        for name, entry in found.items()
+        StoredTensor(name, one.dtype, one.shape, one.data_offsets[1] - one.data_offsets[0])
+        for name, one in found.items()
     )
+
+
+def _entries(header: bytes, where: str) -> dict[str, _Entry]:
+    try:
+        raw = _HEADER.decode(header)
+        raw.pop(_METADATA, None)
+        return {name: _ENTRY.decode(entry) for name, entry in raw.items()}
+    except msgspec.ValidationError as error:
+        raise UnreadableInputError(f"{where}: damaged safetensors header ({error})") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UnreadableInputError(f"{where}: not a safetensors file (its header is not JSON)") from error
+
+
+def _check_spans(found: dict[str, _Entry], where: str) -> None:
+    for name, one in found.items():
+        begin, end = one.data_offsets
+        bits = DTYPE_BITS.get(one.dtype)
+        if bits is None:
+            raise UnreadableInputError(
+                f"{where}: tensor {name!a} has dtype {one.dtype!a}, which gpufit does not know as one of safetensors"
+            )
+        if math.prod(one.shape) * bits != (end - begin) * 8:
+            raise UnreadableInputError(
+                f"{where}: damaged safetensors header (tensor {name!a} of shape {list(one.shape)} in {one.dtype} "
+                f"spans {end - begin} bytes)"
+            )
+
+
+def _check_neighbours(found: dict[str, _Entry], where: str) -> None:
+    """Tensors lie one after another, without holes: the format's own rule, which leaves no room for a lie."""
+    reached = 0
+    for (begin, end), name in sorted((one.data_offsets, name) for name, one in found.items()):
+        if begin != reached:
+            what = "overlaps the one before it" if begin < reached else f"leaves {begin - reached} bytes before it"
+            raise UnreadableInputError(f"{where}: damaged safetensors header (tensor {name!a} {what})")
+        reached = end

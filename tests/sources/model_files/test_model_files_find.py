@@ -177,7 +177,7 @@ def test_what_leads_nowhere_and_is_no_hub_id_is_said_without_asking_the_hub(
     def download(*arguments: object) -> None:
         raise AssertionError("a local path must never call out")
 
-    monkeypatch.setattr("gpufit.sources.model_files.find._download", download)
+    monkeypatch.setattr("gpufit.sources.model_files.hub.download", download)
     assert refusal(text).startswith(text)
 
 
