@@ -24,6 +24,7 @@ from gpufit.memory.engines.vllm import (
     Sampler,
     Settings,
     VllmStart,
+    of_config,
     plain,
     quantised,
     rules_of,
@@ -32,7 +33,7 @@ from gpufit.memory.engines.vllm import (
 from gpufit.memory.engines.vllm.precision import mxfp4_kernel
 from gpufit.units import GIB
 
-FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts" / "vllm"
+FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts"
 _NO_CARD_BYTES = 2**50
 """Stands for a card whose total no source states: what depends on it is not compared."""
 
@@ -150,8 +151,9 @@ class Report:
 
 def compare(folder: Path = FACTS) -> Report:
     """Every start of the data, worked out from its config, card and flags alone."""
-    configs = json.loads((folder / "configs.json").read_text(encoding="utf-8"))
-    rows = json.loads((folder / "starts.json").read_text(encoding="utf-8"))
+    public = json.loads((folder / "configs.json").read_text(encoding="utf-8"))
+    configs = {one["name"]: one["config"] for one in public}
+    rows = json.loads((folder / "vllm" / "starts.json").read_text(encoding="utf-8"))
     comparisons: list[Comparison] = []
     verdicts: list[Verdict] = []
     refused: dict[str, str] = {}
@@ -168,7 +170,8 @@ def compare(folder: Path = FACTS) -> Report:
 
 def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     """The start of one row of the data. Raises GpufitError where no rule covers it."""
-    architecture = architecture_of({**configs[row["config"]], **row.get("overrides", {})}, row["config"])
+    values = merged(configs[row["config"]], row.get("overrides", {}))
+    architecture = architecture_of(values, row["config"])
     card = row["card"]
     total = card["total_gib"]
     device = Device(
@@ -187,7 +190,7 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     )
     return start(
         _long_enough(architecture, settings),
-        _precision(row, architecture, device),
+        _precision(row, values, architecture, device),
         device,
         settings,
         rules_of(row["version"], v1=row["v1"]),
@@ -201,12 +204,27 @@ def _long_enough(architecture: Architecture, settings: Settings) -> Architecture
     return architecture
 
 
-def _precision(row: Mapping[str, Any], architecture: Architecture, device: Device) -> Precision:
-    method = row["precision"]
-    if method == "plain":
+def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with some keys replaced, those of objects within it one by one."""
+    found = dict(values)
+    for key, value in over.items():
+        found[key] = merged(found.get(key, {}), value) if isinstance(value, Mapping) else value
+    return found
+
+
+def _precision(
+    row: Mapping[str, Any], values: Mapping[str, Any], architecture: Architecture, device: Device
+) -> Precision:
+    """`plain`, `config` (as the config says), a method's name, or its own quantisation config."""
+    asked = row["precision"]
+    if asked == "plain":
         return plain(architecture.dtype)
     kernel = row.get("kernel") or mxfp4_kernel(device.compute_capability)
-    return quantised(method, "BF16", tuple(row.get("kept", ())), mxfp4=kernel)
+    if asked == "config":
+        return of_config(values, row["config"], mxfp4=kernel)
+    if isinstance(asked, Mapping):
+        return of_config({"quantization_config": asked}, row["config"], mxfp4=kernel)
+    return quantised(asked, mxfp4=kernel)
 
 
 def _compared(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:

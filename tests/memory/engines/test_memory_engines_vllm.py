@@ -288,7 +288,7 @@ def test_releases_are_read_as_they_are_written(text: str, release: str) -> None:
         (lambda: rules_of("latest"), "is not a release"),
         (lambda: Settings(max_model_len=0), "max model length 0"),
         (lambda: Settings(max_model_len=1, utilization=1.5), "gpu memory utilization 1.5"),
-        (lambda: quantised("qqq"), "no memory rule"),
+        (lambda: quantised("qqq"), "not a name that is known here"),
         (lambda: kinds_of(llama(), Ranks(), "int3"), "kv cache dtype 'int3'"),
         (
             lambda: start(llama(), plain("BF16"), H100, Settings(max_model_len=131073), rules_of()),

@@ -122,10 +122,16 @@ def tensors_per_rank(
         if first.kind is Kind.EXPERT and ranks.expert:
             experts = _divided(experts, ranks.tensor, first) if experts > 1 else experts
         elements = sum(elements_per_rank(one, architecture, ranks) for one in members) * experts
-        for size in precision.sizes(first, elements, _padding(first, architecture, ranks, precision)):
-            for layer in first.layers or (0,):
-                yield first.name.replace("{layer}", str(layer)), size
-        yield from _absorbed(first, elements, architecture, precision)
+        padding = _padding(first, architecture, ranks, precision)
+        for layer in first.layers or (0,):
+            name = first.name.replace("{layer}", str(layer))
+            values, *beside = precision.shares(first, layer)
+            yield name, int(values * elements * padding)
+            scales = padding if precision.steps is None or precision.steps.scales else 1
+            for share in beside:
+                yield name, int(share * elements * scales)
+            if _is_absorbed(first, architecture):
+                yield f"{name} (absorbed)", elements * precision.plain_bytes
 
 
 def weights_per_rank(
@@ -140,7 +146,7 @@ def weights_per_rank(
     tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
     allocated = sum(block_bytes(size) for size in (*tensors, *tables))
-    doubt = QUANTISED_DOUBT if precision.packed else (PLAIN_DOUBT, PLAIN_DOUBT)
+    doubt = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
     return Part(
         name="weights",
         amount=around(allocated, *doubt),
@@ -175,15 +181,14 @@ def _padding(weight: Weight, architecture: Architecture, ranks: Ranks, precision
     return precision.steps.padding(inner, architecture.hidden)
 
 
-def _absorbed(
-    weight: Weight, elements: int, architecture: Architecture, precision: Precision
-) -> Iterator[tuple[str, int]]:
-    """Multi-head latent attention keeps a second, 16-bit copy of its up-projection, taken apart into keys and values
-    (W_UK_T and W_UV,
-    https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py)."""
-    if weight.name.endswith("kv_b_proj.weight") and any(isinstance(one, LatentCache) for one in architecture.caches):
-        for layer in weight.layers or (0,):
-            yield weight.name.replace("{layer}", str(layer)) + " (absorbed)", elements * precision.plain_bytes
+def _is_absorbed(weight: Weight, architecture: Architecture) -> bool:
+    """Whether vLLM keeps a second, 16-bit copy of a weight: multi-head latent attention takes its up-projection apart
+    into keys and values, W_UK_T and W_UV.
+
+    https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py
+    """
+    latent = any(isinstance(one, LatentCache) for one in architecture.caches)
+    return latent and weight.name.endswith("kv_b_proj.weight")
 
 
 def _kv_heads(weight: Weight, architecture: Architecture) -> int:
