@@ -15,7 +15,7 @@ from typing import Any
 
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
-from gpufit.errors import GpufitError, UnreadableInputError
+from gpufit.errors import GpufitError
 from gpufit.memory.engines.base import Outcome
 from gpufit.memory.engines.vllm import (
     Device,
@@ -189,19 +189,13 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
         **given, ranks=Ranks(row["tensor_parallel"]), sampler=None if sampler is None else Sampler(sampler)
     )
     return start(
-        _long_enough(architecture, settings),
+        architecture,
         _precision(row, values, architecture, device),
         device,
         settings,
         rules_of(row["version"], v1=row["v1"]),
         row["model"],
     )
-
-
-def _long_enough(architecture: Architecture, settings: Settings) -> Architecture:
-    if architecture.position_limit is not None and settings.max_model_len > architecture.position_limit:
-        raise UnreadableInputError(f"the config's positions end before {settings.max_model_len}: it needs an override")
-    return architecture
 
 
 def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

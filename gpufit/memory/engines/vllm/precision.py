@@ -26,24 +26,27 @@ class ExpertSteps:
     """The multiples that a kernel pads the widths of experts to."""
 
     intermediate: int
-    hidden: int
-    scales: bool = True
-    """Whether the scales are padded with the values."""
+    hidden: int = 1
+    inputs: int = 1
+    """Of the values' inputs in either matrix, whichever width they are; scales are not padded so."""
 
-    def padding(self, intermediate: int, hidden: int) -> Fraction:
-        """How many times as much a rank's part of an expert takes."""
-        padded = _up(intermediate, self.intermediate) * _up(hidden, self.hidden)
-        return Fraction(padded, intermediate * hidden)
+    def padding(self, intermediate: int, hidden: int, *, down: bool) -> tuple[Fraction, Fraction]:
+        """How many times as much values and scales of a rank's part of an expert take; `down`: of its down projection,
+        whose inputs are the intermediate width."""
+        inner, outer = _up(intermediate, self.intermediate), _up(hidden, self.hidden)
+        scales = Fraction(inner * outer, intermediate * hidden)
+        inputs = inner if down else outer
+        return scales * Fraction(_up(inputs, self.inputs), inputs), scales
 
 
 MXFP4_KERNELS = {
-    "triton": ExpertSteps(64, 256, scales=False),
+    "triton": ExpertSteps(64, inputs=256),
     "marlin": ExpertSteps(128, 256),
     "flashinfer": ExpertSteps(256, 256),
 }
-"""Kernel -> what it pads MXFP4 experts to (vllm/model_executor/layers/quantization/mxfp4.py): Triton's, on Hopper,
-swizzles the values into whole tiles of 256, found from gpt-oss-120b's 64.38 GiB and gpt-oss-20b's 13.47 GiB on H100
-(https://github.com/llm-d-incubation/llm-d-planner, docs/empirical-vllm-memory-results.md); Marlin, where FP4 is not
+"""Kernel -> what it pads MXFP4 experts to (vllm/model_executor/layers/quantization/mxfp4.py). Triton's, on Hopper,
+swizzles rows of values into whole 128 bytes: gpt-oss-120b printed 64.38 GiB and gpt-oss-20b 13.47 GiB on H100
+(https://github.com/llm-d-incubation/llm-d-planner, docs/empirical-vllm-memory-results.md); Marlin's, where FP4 is not
 native, printed 65.97 GiB (https://github.com/vllm-project/vllm/issues/23278)."""
 
 
