@@ -1,7 +1,7 @@
 """How close the vLLM rules come to what real cards printed: a row a figure, from the starts in tests/facts/vllm.
 
-Pure but for reading those two files; benchmarks/accuracy.py prints. No figure of the data is ever corrected: where a
-source is known to differ from what the rules describe, the start says why.
+It prints nothing. No figure of the data is ever corrected: where a source is known to differ from what the rules
+describe, the start says why.
 """
 
 from __future__ import annotations
@@ -252,8 +252,7 @@ def _pools(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
         size = printed["kv_gib"] * GIB
         half = GIB * 5e-3
         yield _row(row, "kv_pool", left.point_bytes, size, left.lower_bytes - half, left.upper_bytes + half)
-    tokens = _printed_tokens(row)
-    if tokens:
+    if tokens := _printed_tokens(row):
         step = max(group.block_tokens for group in one.pool.groups)
         yield _row(row, "kv_tokens", one.tokens.point, tokens, one.tokens.lower - step, one.tokens.upper + step)
 
@@ -274,8 +273,7 @@ def _rates(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
         return
     pools = [int((size + add) * GIB) for add in (-0.005, 0, 0.005)]
     grouped = len(one.pool.groups) > 1
-    tokens = _printed_tokens(row)
-    if tokens:
+    if tokens := _printed_tokens(row):
         low, point, high = (one.pool.printed_tokens(pool, length, batched) for pool in pools)
         yield _row(row, "kv_rate_grouped" if grouped else "kv_rate", point, tokens, low, high)
     if "concurrency" in printed:

@@ -28,8 +28,8 @@ PLAIN_DOUBT = 0.002
 QUANTISED_DOUBT = (0.03, 0.06)
 """Shares less and more for quantised ones: kernels repack and pad, and methods leave out layers of their own choice."""
 QUANTISED_DOUBT_ELSEWHERE = 0.45
-"""The share more for quantised weights on another vendor's cards, whose kernels have layouts of their own: 11.11 and 11.62
-GiB were printed where 8.27 and 9.06 were enough (https://github.com/nlzy/vllm-gfx906/issues/10)."""
+"""The share more for quantised weights on another vendor's cards, whose kernels have layouts of their own: 11.11 and
+11.62 GiB were printed where 8.27 and 9.06 were enough (https://github.com/nlzy/vllm-gfx906/issues/10)."""
 
 _TOWERS = frozenset({Component.VISION, Component.AUDIO, Component.PROJECTOR})
 _DIVIDED_TOWERS = frozenset({Component.VISION, Component.AUDIO})
