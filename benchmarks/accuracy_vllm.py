@@ -1,7 +1,7 @@
 """How close the vLLM rules come to what real cards printed: a row a figure, from the starts in tests/facts/vllm.
 
-Pure but for reading those two files; benchmarks/accuracy.py prints. No figure of the data is ever corrected: where a
-source is known to differ from what the rules describe, the start says why.
+It prints nothing. No figure of the data is ever corrected: where a source is known to differ from what the rules
+describe, the start says why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.accuracy_record import Comparison
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
-from gpufit.errors import GpufitError, UnreadableInputError
+from gpufit.errors import GpufitError
 from gpufit.memory.engines.base import Outcome
 from gpufit.memory.engines.vllm import (
     Device,
@@ -25,6 +25,7 @@ from gpufit.memory.engines.vllm import (
     Sampler,
     Settings,
     VllmStart,
+    of_config,
     plain,
     quantised,
     rules_of,
@@ -33,7 +34,7 @@ from gpufit.memory.engines.vllm import (
 from gpufit.memory.engines.vllm.precision import mxfp4_kernel
 from gpufit.units import GIB
 
-FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts" / "vllm"
+FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts"
 _NO_CARD_BYTES = 2**50
 """Stands for a card whose total no source states: what depends on it is not compared."""
 
@@ -122,8 +123,9 @@ class Report:
 
 def compare(folder: Path = FACTS) -> Report:
     """Every start of the data, worked out from its config, card and flags alone."""
-    configs = json.loads((folder / "configs.json").read_text(encoding="utf-8"))
-    rows = json.loads((folder / "starts.json").read_text(encoding="utf-8"))
+    public = json.loads((folder / "configs.json").read_text(encoding="utf-8"))
+    configs = {one["name"]: one["config"] for one in public}
+    rows = json.loads((folder / "vllm" / "starts.json").read_text(encoding="utf-8"))
     comparisons: list[Comparison] = []
     verdicts: list[Verdict] = []
     refused: dict[str, str] = {}
@@ -140,7 +142,8 @@ def compare(folder: Path = FACTS) -> Report:
 
 def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     """The start of one row of the data. Raises GpufitError where no rule covers it."""
-    architecture = architecture_of({**configs[row["config"]], **row.get("overrides", {})}, row["config"])
+    values = merged(configs[row["config"]], row.get("overrides", {}))
+    architecture = architecture_of(values, row["config"])
     card = row["card"]
     total = card["total_gib"]
     device = Device(
@@ -158,8 +161,8 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
         **given, ranks=Ranks(row["tensor_parallel"]), sampler=None if sampler is None else Sampler(sampler)
     )
     return start(
-        _long_enough(architecture, settings),
-        _precision(row, architecture, device),
+        architecture,
+        _precision(row, values, architecture, device),
         device,
         settings,
         rules_of(row["version"], v1=row["v1"]),
@@ -167,18 +170,27 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     )
 
 
-def _long_enough(architecture: Architecture, settings: Settings) -> Architecture:
-    if architecture.position_limit is not None and settings.max_model_len > architecture.position_limit:
-        raise UnreadableInputError(f"the config's positions end before {settings.max_model_len}: it needs an override")
-    return architecture
+def merged(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """A config with some keys replaced, those of objects within it one by one."""
+    found = dict(values)
+    for key, value in over.items():
+        found[key] = merged(found.get(key, {}), value) if isinstance(value, Mapping) else value
+    return found
 
 
-def _precision(row: Mapping[str, Any], architecture: Architecture, device: Device) -> Precision:
-    method = row["precision"]
-    if method == "plain":
+def _precision(
+    row: Mapping[str, Any], values: Mapping[str, Any], architecture: Architecture, device: Device
+) -> Precision:
+    """`plain`, `config` (as the config says), a method's name, or its own quantisation config."""
+    asked = row["precision"]
+    if asked == "plain":
         return plain(architecture.dtype)
     kernel = row.get("kernel") or mxfp4_kernel(device.compute_capability)
-    return quantised(method, "BF16", tuple(row.get("kept", ())), mxfp4=kernel)
+    if asked == "config":
+        return of_config(values, row["config"], mxfp4=kernel)
+    if isinstance(asked, Mapping):
+        return of_config({"quantization_config": asked}, row["config"], mxfp4=kernel)
+    return quantised(asked, mxfp4=kernel)
 
 
 def _compared(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
@@ -212,8 +224,7 @@ def _pools(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
         size = printed["kv_gib"] * GIB
         half = GIB * 5e-3
         yield _row(row, "kv_pool", left.point_bytes, size, left.lower_bytes - half, left.upper_bytes + half)
-    tokens = _printed_tokens(row)
-    if tokens:
+    if tokens := _printed_tokens(row):
         step = max(group.block_tokens for group in one.pool.groups)
         yield _row(row, "kv_tokens", one.tokens.point, tokens, one.tokens.lower - step, one.tokens.upper + step)
 
@@ -234,8 +245,7 @@ def _rates(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
         return
     pools = [int((size + add) * GIB) for add in (-0.005, 0, 0.005)]
     grouped = len(one.pool.groups) > 1
-    tokens = _printed_tokens(row)
-    if tokens:
+    if tokens := _printed_tokens(row):
         low, point, high = (one.pool.printed_tokens(pool, length, batched) for pool in pools)
         yield _row(row, "kv_rate_grouped" if grouped else "kv_rate", point, tokens, low, high)
     if "concurrency" in printed:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
+from public_models import CONFIGS, FACTS
 
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
@@ -15,9 +15,7 @@ from gpufit.memory.engines.vllm.layers import kinds_of, token_bytes
 from gpufit.memory.engines.vllm.weights import Ranks
 from gpufit.units import MIB
 
-FACTS = Path(__file__).parents[2] / "facts" / "vllm"
-CONFIGS = json.loads((FACTS / "configs.json").read_text(encoding="utf-8"))
-ROWS = json.loads((FACTS / "caches.json").read_text(encoding="utf-8"))
+ROWS = json.loads((FACTS / "vllm" / "caches.json").read_text(encoding="utf-8"))
 
 
 def shapes(row: dict) -> Architecture:
@@ -50,11 +48,11 @@ def test_cells_of_a_sliding_layer_are_a_window_and_a_batch_padded() -> None:
 
 
 def test_eight_bit_caches_hold_a_scale_for_32_values() -> None:
-    architecture = shapes({"config": "meta-llama__Meta-Llama-3.1-8B"})
+    architecture = shapes({"config": "meta-llama/Meta-Llama-3.1-8B"})
     assert llamacpp.token_bytes(architecture, "f16") == 131072
     assert llamacpp.token_bytes(architecture, "q8_0") == 65536 * 34 // 32
 
 
 def test_an_unknown_cache_type_is_refused() -> None:
     with pytest.raises(UsageError, match="q3_9"):
-        llamacpp.token_bytes(shapes({"config": "meta-llama__Meta-Llama-3.1-8B"}), "q3_9")
+        llamacpp.token_bytes(shapes({"config": "meta-llama/Meta-Llama-3.1-8B"}), "q3_9")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
-from gpufit.architecture.record import Architecture, Experts, Kind, LatentCache, Split, StateCache, Weight
+from gpufit.architecture.record import Architecture, Experts, Kind, Split, Weight
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, parse_version
@@ -22,9 +23,9 @@ from gpufit.memory.engines.vllm import (
     start,
 )
 from gpufit.memory.engines.vllm.activation import layers_peak, sampler_peak, sort_entry_bytes
-from gpufit.memory.engines.vllm.layers import LayerKind, aligned_block_tokens, kinds_of, token_bytes
+from gpufit.memory.engines.vllm.layers import kinds_of
 from gpufit.memory.engines.vllm.overheads import graph_count
-from gpufit.memory.engines.vllm.pool import pool_of
+from gpufit.memory.engines.vllm.precision import MXFP4_KERNELS
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
 from gpufit.memory.engines.vllm.settings import Batch, batch_of
 from gpufit.memory.engines.vllm.weights import block_bytes, tensors_per_rank, weights_per_rank
@@ -126,11 +127,13 @@ def test_all_experts_of_a_layer_are_two_tensors_divided_by_width_or_by_number() 
 
 
 def test_mxfp4_experts_are_padded_by_their_kernel() -> None:
-    # gpt-oss: widths of 2,880; Marlin pads to 2,944 and 3,072, Hopper's kernel the values to 3,072 one way.
-    assert quantised("mxfp4", mxfp4="marlin").steps is not None
-    steps = quantised("mxfp4", mxfp4="marlin").steps
-    assert steps is not None
-    assert steps.padding(2880, 2880) == pytest.approx(2944 * 3072 / 2880**2)
+    # gpt-oss has widths of 2,880. Marlin: to 2,944 and 3,072. Triton on Hopper: the values' inputs to 3,072.
+    square = 2880**2
+    marlin, triton = MXFP4_KERNELS["marlin"], MXFP4_KERNELS["triton"]
+    assert marlin.padding(2880, 2880, down=False) == (Fraction(2944 * 3072, square),) * 2
+    assert triton.padding(2880, 2880, down=True) == (Fraction(3072, 2880), 1)
+    # Over four ranks 720 become 768, which rows of 256 divide.
+    assert triton.padding(720, 2880, down=True) == (Fraction(768, 720),) * 2
 
 
 def test_a_sorting_sampler_takes_38_bytes_an_entry_and_more_with_few_rows() -> None:
@@ -174,61 +177,6 @@ def test_defaults_depend_on_card_and_release(
 ) -> None:
     batch = batch_of(Settings(max_model_len=length), card, rules_of(version))
     assert (batch.sequences, batch.tokens) == (sequences, tokens)
-
-
-def test_kv_heads_are_divided_down_to_one_and_a_latent_is_not() -> None:
-    # Qwen3-Coder-30B over 8 ranks: one head of four, 24,576 B a token (vllm-project/vllm#22177 prints 24,569).
-    coder = llama(num_key_value_heads=4, num_hidden_layers=48, head_dim=128)
-    assert token_bytes(kinds_of(coder, Ranks(8))) == 48 * 1 * 256 * 2
-    # Kimi-K2: 61 layers x 576 x 2 B = 70,272 B whole on each of 8 ranks.
-    latent = replace(llama(), caches=(LatentCache(61, 512, 64),))
-    assert token_bytes(kinds_of(latent, Ranks(8))) == 70272
-
-
-def test_attention_blocks_grow_until_they_hold_a_state() -> None:
-    # Printed for Qwen3.6-35B-A3B: 1056 tokens; 2 heads x 256 x 2 x 2 B a token against a state of 2,146,304 B.
-    state = 3 * 8192 * 2 + 32 * 128 * 128 * 4
-    assert aligned_block_tokens([LayerKind(10, 2048), LayerKind(30, 0, state_bytes=state)]) == 1056
-
-
-def test_hybrid_layers_share_a_pool_in_groups_as_printed() -> None:
-    # Qwen3.6-35B-A3B on 47.55 GiB: 623,040 tokens, 18.44 sequences of 131,072 (0.19.2); 10 layers of attention and
-    # 30 of state.
-    attention = llama(num_hidden_layers=10, num_key_value_heads=2, head_dim=256).caches[0]
-    state = StateCache(30, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
-    pool = pool_of(replace(llama(), caches=(attention, state)), Ranks(), rules_of("0.19.2"))
-    size = int(47.55 * GIB)
-    assert len(pool.groups) == 4
-    assert pool.printed_tokens(size, 131072, 8192) == 623040
-    assert pool.concurrency(size, 131072, 8192) == pytest.approx(18.44, abs=0.005)
-
-
-def test_each_running_sequence_needs_a_block_of_state() -> None:
-    # 614 blocks were refused for 1,024 sequences (kaito-project/kaito#2319).
-    state = StateCache(32, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
-    pool = pool_of(replace(llama(), caches=(llama().caches[0], state)), Ranks(), rules_of())
-    batch = Batch(1024, 8192, chunked=True, assumed=True)
-    assert pool.blocks(pool.least_bytes(4096, batch, graphs=True)) == 1024
-    assert pool.blocks(pool.least_bytes(4096, replace(batch, sequences=4), graphs=True)) < 1024
-    assert pool.blocks(pool.least_bytes(4096, batch, graphs=False)) == pool.blocks_per_sequence(4096, 8192)
-
-
-@pytest.mark.parametrize(("length", "tokens"), [(32768, 78433), (65536, 116025), (131072, 152592)])
-def test_sliding_layers_hold_a_window_and_the_batches_in_flight_as_printed(length: int, tokens: int) -> None:
-    # gemma-4-26B-A4B on 0.29.0 with 4.25 GiB and 2,496 tokens a step: 5 layers of 2 heads x 512 see everything, 25 of
-    # 8 heads x 256 see 1,024 tokens.
-    full = replace(llama().caches[0], layers=5, kv_heads=2, key_dim=512, value_dim=512)  # type: ignore[call-arg]
-    sliding = replace(llama().caches[0], layers=25, kv_heads=8, key_dim=256, value_dim=256, window=1024)  # type: ignore[call-arg]
-    pool = pool_of(replace(llama(), caches=(full, sliding)), Ranks(), rules_of("0.29.0"))
-    assert len(pool.groups) == 6
-    assert pool.printed_tokens(int(4.25 * GIB), length, 2496) == tokens
-
-
-def test_before_groups_a_sliding_layer_took_blocks_for_everything() -> None:
-    full = llama().caches[0]
-    mixed = replace(llama(), caches=(full, replace(full, window=1024)))
-    assert len(pool_of(mixed, Ranks(), rules_of("0.8.5")).groups) == 1
-    assert len(pool_of(mixed, Ranks(), rules_of("0.11.0")).groups) == 2
 
 
 def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:
@@ -288,7 +236,7 @@ def test_releases_are_read_as_they_are_written(text: str, release: str) -> None:
         (lambda: rules_of("latest"), "is not a release"),
         (lambda: Settings(max_model_len=0), "max model length 0"),
         (lambda: Settings(max_model_len=1, utilization=1.5), "gpu memory utilization 1.5"),
-        (lambda: quantised("qqq"), "no memory rule"),
+        (lambda: quantised("qqq"), "not a name that is known here"),
         (lambda: kinds_of(llama(), Ranks(), "int3"), "kv cache dtype 'int3'"),
         (
             lambda: start(llama(), plain("BF16"), H100, Settings(max_model_len=131073), rules_of()),

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from gpufit.memory.engines.vllm.precision import Precision, plain, quantised
+from gpufit.memory.engines.vllm.precision import Precision, of_config, plain, quantised
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
 from gpufit.memory.engines.vllm.start import VllmStart, serve_flags, start
 from gpufit.memory.engines.vllm.versions import CURRENT, Rules, Sampler, rules_of
@@ -21,6 +21,7 @@ __all__ = [
     "Settings",
     "VllmStart",
     "device_of",
+    "of_config",
     "plain",
     "quantised",
     "rules_of",

@@ -42,6 +42,9 @@ _WIDE_EXPERT_CHUNK = 32768
 _SAMPLER_LESS, _SAMPLER_MORE, _SAMPLER_SLACK_BYTES = 0.04, 0.05, 64 * MIB
 """Doubt of the sampler's peak: shares, and what small buffers and attention workspaces may add. Of 12 printed peaks
 that it rules, all lie within."""
+_SECOND_RUNNER, _SECOND_RUNNER_LESS = (0, 24), 0.5
+"""From about here on the second model runner may profile the sampler without filters and noise: "the sampler may skip
+top_k, top_p, and logprobs, using less GPU memory" (vllm/v1/worker/gpu/model_runner.py)."""
 _LAYERS_LESS, _LAYERS_MORE = 0.2, 0.45
 """Doubt of the layers' peak: which of the short-lived tensors are alive together depends on compiler and backend."""
 _OLD_ENCODER_UPPER_BYTES = 40 * GIB
@@ -103,10 +106,7 @@ def activation_part(architecture: Architecture, settings: Settings, batch: Batch
         del rivals["the sampler"]
         drawn = [0]
     ruler = max(rivals, key=lambda name: rivals[name])
-    lower = max(int(min(drawn) * (1 - _SAMPLER_LESS)), int(layers * (1 - _LAYERS_LESS)))
-    if not rules.v1 and tp > 1:
-        # In V0 only the first rank draws tokens, and which rank's line was quoted is not known.
-        lower = int(layers * (1 - _LAYERS_LESS))
+    lower = max(int(min(drawn) * _least_sampled(batch, rules, tp)), int(layers * (1 - _LAYERS_LESS)))
     upper = max(int(max(drawn) * (1 + _SAMPLER_MORE)) + _SAMPLER_SLACK_BYTES, int(layers * (1 + _LAYERS_MORE)))
     if encoder is not None:
         lower, upper = _with_encoder(lower, upper, encoder, rules)
@@ -125,6 +125,19 @@ def activation_part(architecture: Architecture, settings: Settings, batch: Batch
         evidence=Evidence.ASSUMED if batch.assumed or encoder else Evidence.COMPUTED,
         words=tuple(words),
     )
+
+
+def _least_sampled(batch: Batch, rules: Rules, tp: int) -> float:
+    """The share of the sampler's peak that is sure."""
+    if not rules.v1 and tp > 1:
+        # In V0 only the first rank draws tokens, and which rank's line was quoted is not known.
+        return 0.0
+    if rules.version.at_least(*_SECOND_RUNNER):
+        return _SECOND_RUNNER_LESS
+    if batch.assumed and not rules.version.at_least(0, 9):
+        # V1's default of 1,024 sequences became 256 for smaller cards somewhere before 0.9.
+        return min(256 / batch.sampled, 1 - _SAMPLER_LESS)
+    return 1 - _SAMPLER_LESS
 
 
 def _with_encoder(lower: int, upper: int, encoder: EncoderProfile, rules: Rules) -> tuple[int, int]:

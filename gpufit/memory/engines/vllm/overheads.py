@@ -15,6 +15,8 @@ _KERNELS = (0.02, 0.04, 0.20)
 """GiB on one card before Hopper: printed were 0.03 to 0.05 (T4), 0.03 (RTX 4060)."""
 _KERNELS_LARGE = (0.05, 0.13, 0.25)
 """GiB on one card from Hopper on: printed were 0.13 and 0.14 (H100), 0.07 (B200)."""
+_KERNELS_ELSEWHERE = (0.02, 0.30, 1.20)
+"""GiB on one card of another vendor: 0.72 and 0.73 were printed in all on each of two MI50."""
 _BETWEEN_CARDS = (0.10, 0.22, 0.80)
 """GiB that NCCL and the custom all-reduce add without fast links: printed totals were 0.20 (RTX 3090), 0.25 (RTX 4090),
 0.30 (L40S), 0.72 (MI50)."""
@@ -26,6 +28,8 @@ _MORE_RANKS = 50 * MIB
 """What four ranks or more add to two."""
 _CONTEXT = (0.2, 0.31, 1.9)
 """GiB of driver context in the old definition: 0.35 in all on RTX 3090, 1.79 on H100."""
+
+_HOPPER = 9.0
 
 _GRAPH_BYTES = 6 * MIB
 """What the estimate takes a graph to cost: 0.52 GiB were printed for an 8B model with 256 sequences on 24 GB
@@ -41,20 +45,18 @@ negative), and 2.4 on each of four RTX 4090 in V0 (https://github.com/vllm-proje
 
 def non_torch_part(device: Device, settings: Settings, rules: Rules) -> Part:
     """Memory outside torch: NCCL, custom all-reduce, workspaces of attention kernels."""
-    modern = device.compute_capability is not None and device.compute_capability >= 9
-    amount = _gib(_KERNELS_LARGE if modern else _KERNELS)
-    words = [f"{'Hopper or later' if modern else 'before Hopper'}: kernels' own workspaces"]
+    kernels, words = _kernels(device)
+    amount = _gib(kernels)
     if settings.ranks.tensor > 1:
         amount = amount + _gib(_BETWEEN_LINKED if device.fast_links else _BETWEEN_CARDS)
-        words.append(
-            f"NCCL over {'fast links' if device.fast_links else 'the host bus'}, {settings.ranks.tensor} ranks"
-        )
+        over = "fast links" if device.fast_links else "the host bus"
+        words += (f"NCCL over {over}, {settings.ranks.tensor} ranks",)
     if settings.ranks.tensor > 2:
         amount = amount + Amount(0, _MORE_RANKS, 4 * _MORE_RANKS)
     if not rules.version.at_least(*_OLD_DEFINITION):
         amount = amount + _gib(_CONTEXT)
-        words.append("the driver context counts in this release")
-    return Part("non_torch", amount, Evidence.ASSUMED, tuple(words))
+        words += ("the driver context counts in this release",)
+    return Part("non_torch", amount, Evidence.ASSUMED, words)
 
 
 def graph_count(sequences: int) -> int:
@@ -80,6 +82,14 @@ def graphs_part(settings: Settings, batch: Batch, rules: Rules) -> Part:
     count = graph_count(batch.sequences)
     words = f"an estimate for {count} graphs, which this release subtracts before it sizes the pool"
     return Part("cuda_graphs", around(count * _GRAPH_BYTES, _GRAPHS_LESS, _GRAPHS_MORE), Evidence.ASSUMED, (words,))
+
+
+def _kernels(device: Device) -> tuple[tuple[float, float, float], tuple[str, ...]]:
+    if device.compute_capability is None:
+        return _KERNELS_ELSEWHERE, ("kernels' own workspaces, of a vendor with few reports",)
+    if device.compute_capability >= _HOPPER:
+        return _KERNELS_LARGE, ("kernels' own workspaces, Hopper or later",)
+    return _KERNELS, ("kernels' own workspaces, before Hopper",)
 
 
 def _gib(bounds: tuple[float, float, float]) -> Amount:

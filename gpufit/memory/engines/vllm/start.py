@@ -81,7 +81,13 @@ def start(
     _refuse_too_long(architecture, settings)
     batch = batch_of(settings, device, rules)
     parts = (
-        weights_per_rank(architecture, settings.ranks, precision, language_only=settings.language_only),
+        weights_per_rank(
+            architecture,
+            settings.ranks,
+            precision,
+            language_only=settings.language_only,
+            nvidia=device.compute_capability is not None,
+        ),
         activation_part(architecture, settings, batch, device, rules),
         non_torch_part(device, settings, rules),
         graphs_part(settings, batch, rules),

@@ -27,6 +27,9 @@ PLAIN_DOUBT = 0.002
 """Share by which 16-bit weights may differ: small tensors share segments, and small buffers are not counted."""
 QUANTISED_DOUBT = (0.03, 0.06)
 """Shares less and more for quantised ones: kernels repack and pad, and methods leave out layers of their own choice."""
+QUANTISED_DOUBT_ELSEWHERE = 0.45
+"""The share more for quantised weights on another vendor's cards, whose kernels have layouts of their own: 11.11 and
+11.62 GiB were printed where 8.27 and 9.06 were enough (https://github.com/nlzy/vllm-gfx906/issues/10)."""
 
 _TOWERS = frozenset({Component.VISION, Component.AUDIO, Component.PROJECTOR})
 _DIVIDED_TOWERS = frozenset({Component.VISION, Component.AUDIO})
@@ -122,14 +125,24 @@ def tensors_per_rank(
         if first.kind is Kind.EXPERT and ranks.expert:
             experts = _divided(experts, ranks.tensor, first) if experts > 1 else experts
         elements = sum(elements_per_rank(one, architecture, ranks) for one in members) * experts
-        for size in precision.sizes(first, elements, _padding(first, architecture, ranks, precision)):
-            for layer in first.layers or (0,):
-                yield first.name.replace("{layer}", str(layer)), size
-        yield from _absorbed(first, elements, architecture, precision)
+        of_values, of_scales = _padding(first, architecture, ranks, precision)
+        for layer in first.layers or (0,):
+            name = first.name.replace("{layer}", str(layer))
+            values, *beside = precision.shares(first, layer)
+            yield name, int(values * elements * of_values)
+            for share in beside:
+                yield name, int(share * elements * of_scales)
+            if _is_absorbed(first, architecture):
+                yield f"{name} (absorbed)", elements * precision.plain_bytes
 
 
 def weights_per_rank(
-    architecture: Architecture, ranks: Ranks, precision: Precision, *, language_only: bool = False
+    architecture: Architecture,
+    ranks: Ranks,
+    precision: Precision,
+    *,
+    language_only: bool = False,
+    nvidia: bool = True,
 ) -> Part:
     """The weights part: what vLLM prints after loading, tables of rotary positions included.
 
@@ -140,10 +153,12 @@ def weights_per_rank(
     tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
     allocated = sum(block_bytes(size) for size in (*tensors, *tables))
-    doubt = QUANTISED_DOUBT if precision.packed else (PLAIN_DOUBT, PLAIN_DOUBT)
+    less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
+    if precision.method is not None and not nvidia:
+        more = QUANTISED_DOUBT_ELSEWHERE
     return Part(
         name="weights",
-        amount=around(allocated, *doubt),
+        amount=around(allocated, less, more),
         evidence=Evidence.COMPUTED,
         words=(
             f"{precision.name} weights on each of {ranks.tensor} rank(s), fused and padded as vLLM does, in allocator "
@@ -166,24 +181,25 @@ def _fused(weights: Iterable[Weight]) -> list[list[Weight]]:
     return list(groups.values())
 
 
-def _padding(weight: Weight, architecture: Architecture, ranks: Ranks, precision: Precision) -> Fraction:
-    """How many times as much a rank's experts take because a kernel pads them."""
+def _padding(
+    weight: Weight, architecture: Architecture, ranks: Ranks, precision: Precision
+) -> tuple[Fraction, Fraction]:
+    """How many times as much values and scales of a rank's experts take because a kernel pads them."""
     experts = architecture.experts
     if weight.kind is not Kind.EXPERT or precision.steps is None or experts is None:
-        return Fraction(1)
+        return Fraction(1), Fraction(1)
     inner = experts.intermediate if ranks.expert else _divided(experts.intermediate, ranks.tensor, weight)
-    return precision.steps.padding(inner, architecture.hidden)
+    return precision.steps.padding(inner, architecture.hidden, down="down" in weight.name)
 
 
-def _absorbed(
-    weight: Weight, elements: int, architecture: Architecture, precision: Precision
-) -> Iterator[tuple[str, int]]:
-    """Multi-head latent attention keeps a second, 16-bit copy of its up-projection, taken apart into keys and values
-    (W_UK_T and W_UV,
-    https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py)."""
-    if weight.name.endswith("kv_b_proj.weight") and any(isinstance(one, LatentCache) for one in architecture.caches):
-        for layer in weight.layers or (0,):
-            yield weight.name.replace("{layer}", str(layer)) + " (absorbed)", elements * precision.plain_bytes
+def _is_absorbed(weight: Weight, architecture: Architecture) -> bool:
+    """Whether vLLM keeps a second, 16-bit copy of a weight: multi-head latent attention takes its up-projection apart
+    into keys and values, W_UK_T and W_UV.
+
+    https://github.com/vllm-project/vllm/blob/main/vllm/model_executor/layers/attention/mla_attention.py
+    """
+    latent = any(isinstance(one, LatentCache) for one in architecture.caches)
+    return latent and weight.name.endswith("kv_b_proj.weight")
 
 
 def _kv_heads(weight: Weight, architecture: Architecture) -> int:
