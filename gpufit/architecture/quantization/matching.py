@@ -169,9 +169,8 @@ class _Index:
                 for weight in self._by_form.get(_form(spelled), ()):
                     yield self._candidate(weight, module, suffix)
         for module, suffix in modules:
-            for rest in (module, module.partition(".")[2]):
-                for weight in self._by_rest.get(_form(rest), ()):
-                    yield self._candidate(weight, module, suffix)
+            for weight in self._by_rest.get(_form(module), ()):
+                yield self._candidate(weight, module, suffix)
 
     def _modules(self, name: str) -> Iterator[tuple[str, str]]:
         """The modules that a stored name may belong to, and what follows them."""
