@@ -98,6 +98,7 @@ def start(
         rules,
         kv_cache_dtype=settings.kv_cache_dtype,
         block_tokens=settings.block_tokens,
+        one_pool=settings.one_pool,
     )
     utilization = settings.utilization if settings.utilization is not None else rules.default_utilization
     budget = int(device.total_bytes * utilization)
@@ -139,13 +140,13 @@ def serve_flags(one: VllmStart) -> tuple[str, ...]:
         flags += ["--dtype", "half"]
     if one.settings.kv_cache_dtype != "auto":
         flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
-    if one.settings.ranks.expert:
-        flags.append("--enable-expert-parallel")
-    if one.settings.enforce_eager:
-        flags.append("--enforce-eager")
-    if one.settings.language_only:
-        flags.append("--language-model-only")
-    return tuple(flags)
+    switches = {
+        "--enable-expert-parallel": one.settings.ranks.expert,
+        "--enforce-eager": one.settings.enforce_eager,
+        "--disable-hybrid-kv-cache-manager": one.settings.one_pool,
+        "--language-model-only": one.settings.language_only,
+    }
+    return (*flags, *(flag for flag, on in switches.items() if on))
 
 
 def _refuse_too_long(architecture: Architecture, settings: Settings) -> None:
