@@ -111,8 +111,8 @@ def pool_of(
     block_tokens: int = DEFAULT_BLOCK_TOKENS,
     one_pool: bool = False,
 ) -> Pool:
-    """The layout of the pool for a model; `one_pool` is `--disable-hybrid-kv-cache-manager`, which connectors that carry
-    caches elsewhere imply. Raises UsageError for caches that no rule covers."""
+    """The layout of the pool for a model; `one_pool` is `--disable-hybrid-kv-cache-manager`, which connectors that
+    carry caches elsewhere imply. Raises UsageError for caches that no rule covers."""
     sparse = any(isinstance(one, LatentCache) and one.indexer_dim for one in architecture.caches)
     dtype = "fp8" if sparse and kv_cache_dtype == "auto" and rules.sparse_latent_fp8 else kv_cache_dtype
     kinds = kinds_of(architecture, ranks, dtype)
