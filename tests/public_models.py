@@ -1,7 +1,7 @@
 """Public models' configs and counts, and the same models as transformers builds them, without memory.
 
-`facts/configs.json` holds what shapes memory in the configs of public models, one a line, each with the file it was read
-from; `facts/published_counts.json` how many elements their publishers' checkpoints hold.
+`facts/configs.json` holds what shapes memory in the configs of public models, one a line, each with the file it was
+read from; `facts/published_counts.json` how many elements their publishers' checkpoints hold.
 """
 
 from __future__ import annotations

@@ -238,7 +238,7 @@ class Architecture:
     """Whether head and embeddings are one tensor."""
     generates: bool
     decodes_apart: bool = False
-    """True for an encoder-decoder."""
+    """True where prompt and new tokens are two sequences, as in an encoder-decoder of text (not in Whisper)."""
     position_limit: int | None = None
     """The longest sequence that its positions allow; absent where they set no limit."""
     experts: Experts | None = None

@@ -64,6 +64,13 @@ _MODULES: dict[str, tuple[str, ...]] = {
         "smolvlm",
     ),
     "deepseek_v4": ("deepseek_v4",),
+    "mamba": ("mamba", "falcon_mamba", "mamba2"),
+    "hybrid": ("jamba", "bamba", "falcon_h1", "granitemoehybrid"),
+    "granite_moe": ("granitemoe", "granitemoeshared", "dbrx"),
+    "griffin": ("recurrent_gemma", "lfm2", "lfm2_moe"),
+    "glm_moe": ("glm4_moe", "dots1", "ernie4_5_moe", "hunyuan_v1_moe", "hunyuan_v1_dense"),
+    "internlm": ("internlm2", "internvl_chat"),
+    "clip": ("clip", "siglip"),
 }
 """Module in `families` -> transformers' `model_type`s that it knows."""
 

@@ -3,10 +3,10 @@
 import time
 
 import pytest
+from public_models import CONFIGS, COUNTS, built_on_meta, config_of, fewer_experts, tensors_of, tensors_of_model
 
 from gpufit.architecture.record import Architecture, Component, Kind
 from gpufit.architecture.registry import FAMILIES, architecture_of
-from public_models import CONFIGS, COUNTS, built_on_meta, config_of, fewer_experts, tensors_of, tensors_of_model
 
 REMOTE = {"chatglm", "deepseek", "nemotron-nas", "phi3_v", "qwen", "internlm2", "internvl_chat"}
 """Families whose code comes with the checkpoint: transformers has no class to compare with."""

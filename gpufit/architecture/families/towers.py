@@ -58,7 +58,8 @@ def tower_attention(
     )
 
 
-def _clip_layers(hidden: int, inner: int, stack: Layers) -> Weights:
+def clip_layers(hidden: int, inner: int, stack: Layers) -> Weights:
+    """Layers of CLIP and SigLIP, for text and images alike."""
     at = "encoder.layers.{layer}"
     return (
         *tower_attention(f"{at}.self_attn", hidden, stack, bias=True),
@@ -79,7 +80,7 @@ def clip_vision(config: Config) -> Weights:
         *convolution("embeddings.patch_embedding", (hidden, channels, patch, patch)),
         positions("embeddings.position_embedding", square(config, "image_size", patch, usual=224) + 1, hidden),
         *norm("pre_layrnorm", hidden, bias=True),
-        *_clip_layers(hidden, config.count("intermediate_size", default=3072), stack),
+        *clip_layers(hidden, config.count("intermediate_size", default=3072), stack),
         *norm("post_layernorm", hidden, bias=True),
     )
 
@@ -95,7 +96,7 @@ def siglip_vision(config: Config, *, patch: int = 16, inner: int = 3072, pooled:
     return (
         *convolution("embeddings.patch_embedding", (hidden, channels, patch, patch), bias=True),
         positions("embeddings.position_embedding", square(config, "image_size", patch, usual=224), hidden),
-        *_clip_layers(hidden, inner, stack),
+        *clip_layers(hidden, inner, stack),
         *norm("post_layernorm", hidden, bias=True),
         *(_pooling_head(hidden, inner) if with_head else ()),
     )

@@ -12,7 +12,7 @@ from gpufit.architecture.record import Architecture, AttentionCache, Component, 
 
 
 def build(config: Config) -> Architecture:
-    """The shapes of a Whisper."""
+    """The shapes of a Whisper. Its decoder takes prompt and new tokens in one sequence; sound goes to the encoder."""
     hidden = config.width("d_model", "hidden_size", usual=384)
     heads = config.width("decoder_attention_heads", usual=6)
     inner = config.width("decoder_ffn_dim", usual=1536)
@@ -53,7 +53,6 @@ def build(config: Config) -> Architecture:
         head_dim=head_dim,
         tied=tied,
         generates=True,
-        decodes_apart=True,
         position_limit=limit,
     )
 
