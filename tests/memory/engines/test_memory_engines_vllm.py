@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from gpufit.architecture.record import Architecture, Experts, Kind, Split, Weight
+from gpufit.architecture.record import Architecture, AttentionCache, Experts, Kind, Split, StateCache, Weight
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, parse_version
@@ -192,6 +192,18 @@ def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:
     )
 
 
+def test_a_hybrid_model_names_the_sequences_that_its_states_allow() -> None:
+    # 30 layers of 2,146,304 B in pages of 2,162,688 B, ten a block: 21.6 MB a sequence, in three groups.
+    state = StateCache(30, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
+    model = replace(llama(), caches=(AttentionCache(10, 2, 256, 256), state))
+    card = Device("NVIDIA H100", 30 * GIB, 9.0)
+    one = start(model, plain("BF16"), card, Settings(max_model_len=4096, max_num_seqs=1024), rules_of())
+    assert one.outcome is Outcome.DOES_NOT_FIT
+    most = int(one.binding.rpartition(" ")[2])
+    again = start(model, plain("BF16"), card, Settings(max_model_len=4096, max_num_seqs=most), rules_of())
+    assert again.outcome is Outcome.FITS
+
+
 def test_cards_without_bfloat16_are_started_in_half() -> None:
     t4 = Device("Tesla T4", int(14.74 * GIB), 7.5)
     one = start(llama(), plain("BF16"), t4, Settings(max_model_len=4096), rules_of())
@@ -203,7 +215,7 @@ def test_a_model_that_is_too_large_is_refused_with_what_binds() -> None:
         llama(), plain("BF16"), replace(RTX3090, total_bytes=12 * GIB), Settings(max_model_len=4096), rules_of()
     )
     assert one.outcome is Outcome.DOES_NOT_FIT
-    assert one.binding.startswith("weights alone are")
+    assert "short before any KV cache; the largest part is weights with 14.99 GiB" in one.binding
     assert one.least_utilization is None
 
 

@@ -80,3 +80,19 @@ def test_before_groups_a_sliding_layer_took_blocks_for_everything() -> None:
     mixed = replace(llama(), caches=(AttentionCache(32, 8, 128, 128), AttentionCache(32, 8, 128, 128, window=1024)))
     assert len(pool_of(mixed, Ranks(), rules_of("0.8.5")).groups) == 1
     assert len(pool_of(mixed, Ranks(), rules_of("0.11.0")).groups) == 2
+
+
+def test_the_hybrid_manager_can_be_switched_off_and_once_left_chunks_out() -> None:
+    caches = (AttentionCache(12, 8, 128, 128), AttentionCache(36, 8, 128, 128, window=8192))
+    sliding, chunked = replace(llama(), caches=caches), replace(llama(), model_type="llama4", caches=caches)
+    assert len(pool_of(sliding, Ranks(), rules_of("0.11.0"), one_pool=True).groups) == 1
+    assert len(pool_of(sliding, Ranks(), rules_of("0.11.0")).groups) == 4
+    assert len(pool_of(chunked, Ranks(), rules_of("0.11.0")).groups) == 1
+    assert len(pool_of(chunked, Ranks(), rules_of()).groups) == 4
+
+
+def test_a_sparse_latent_was_kept_in_fp8_by_default_once() -> None:
+    # 61 layers: 656 B of latent in FP8 or 576 x 2 B, and an indexer's key of 128 B with a scale of 4 B.
+    sparse = replace(llama(), caches=(LatentCache(61, 512, 64, indexer_dim=128),))
+    assert pool_of(sparse, Ranks(), rules_of("0.11.0")).block_bytes == 16 * 61 * (656 + 132)
+    assert pool_of(sparse, Ranks(), rules_of("0.13.0")).block_bytes == 16 * 61 * (1152 + 132)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from gpufit.architecture.record import Architecture
+from gpufit.architecture.record import Architecture, LatentCache
 from gpufit.memory.engines.vllm.layers import (
     DEFAULT_BLOCK_TOKENS,
     LayerKind,
@@ -23,6 +23,9 @@ from gpufit.memory.engines.vllm.weights import Ranks
 _ALMOST_EQUAL = 1.5
 """Where the most common kind has fewer than this many times the layers of the rarest, groups take its number of layers
 and the others are padded to it."""
+
+_CHUNKED = frozenset({"llama4", "llama4_text"})
+"""Families whose layers attend within chunks instead of sliding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +109,16 @@ def pool_of(
     *,
     kv_cache_dtype: str = "auto",
     block_tokens: int = DEFAULT_BLOCK_TOKENS,
+    one_pool: bool = False,
 ) -> Pool:
-    """The layout of the pool for a model. Raises UsageError for caches that no rule covers."""
-    kinds = kinds_of(architecture, ranks, kv_cache_dtype)
+    """The layout of the pool for a model; `one_pool` is `--disable-hybrid-kv-cache-manager`, which connectors that
+    carry caches elsewhere imply. Raises UsageError for caches that no rule covers."""
+    sparse = any(isinstance(one, LatentCache) and one.indexer_dim for one in architecture.caches)
+    dtype = "fp8" if sparse and kv_cache_dtype == "auto" and rules.sparse_latent_fp8 else kv_cache_dtype
+    kinds = kinds_of(architecture, ranks, dtype)
     tokens = aligned_block_tokens(kinds, block_tokens)
-    grouped = len(kinds) > 1 and (rules.hybrid_pools or any(one.state_bytes for one in kinds))
+    by_kind = rules.chunked_pools if architecture.model_type in _CHUNKED else rules.hybrid_pools
+    grouped = len(kinds) > 1 and ((by_kind and not one_pool) or any(one.state_bytes for one in kinds))
     same_reach = len({(one.window, one.grows) for one in kinds}) == 1
     if not kinds:
         return _pool((), 0, rules, ("the model caches nothing",))

@@ -66,6 +66,8 @@ class Settings:
     kv_cache_dtype: str = "auto"
     block_tokens: int = DEFAULT_BLOCK_TOKENS
     enforce_eager: bool = False
+    one_pool: bool = False
+    """`--disable-hybrid-kv-cache-manager`: sliding layers take blocks as if they saw everything."""
     language_only: bool = False
     """`--language-model-only`, or `--limit-mm-per-prompt` at 0: no images, so no encoder in the profile."""
     sampler: Sampler | None = None

@@ -98,6 +98,7 @@ def start(
         rules,
         kv_cache_dtype=settings.kv_cache_dtype,
         block_tokens=settings.block_tokens,
+        one_pool=settings.one_pool,
     )
     utilization = settings.utilization if settings.utilization is not None else rules.default_utilization
     budget = int(device.total_bytes * utilization)
@@ -124,7 +125,7 @@ def start(
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
         outcome=outcome,
-        binding=_binding(outcome, parts, left, needed, budget, settings) if not over else _over(budget, free),
+        binding=_binding(outcome, parts, left, pool, settings, batch) if not over else _over(budget, free),
         least_utilization=_least(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
     )
@@ -139,13 +140,13 @@ def serve_flags(one: VllmStart) -> tuple[str, ...]:
         flags += ["--dtype", "half"]
     if one.settings.kv_cache_dtype != "auto":
         flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
-    if one.settings.ranks.expert:
-        flags.append("--enable-expert-parallel")
-    if one.settings.enforce_eager:
-        flags.append("--enforce-eager")
-    if one.settings.language_only:
-        flags.append("--language-model-only")
-    return tuple(flags)
+    switches = {
+        "--enable-expert-parallel": one.settings.ranks.expert,
+        "--enforce-eager": one.settings.enforce_eager,
+        "--disable-hybrid-kv-cache-manager": one.settings.one_pool,
+        "--language-model-only": one.settings.language_only,
+    }
+    return (*flags, *(flag for flag, on in switches.items() if on))
 
 
 def _refuse_too_long(architecture: Architecture, settings: Settings) -> None:
@@ -182,17 +183,22 @@ def _least(needed: int, device: Device) -> float | None:
 
 
 def _binding(
-    outcome: Outcome, parts: tuple[Part, ...], left: Amount, needed: int, budget: int, settings: Settings
+    outcome: Outcome, parts: tuple[Part, ...], left: Amount, pool: Pool, settings: Settings, batch: Batch
 ) -> str:
     largest = max(parts, key=lambda one: one.amount.point_bytes)
-    if largest.amount.lower_bytes > budget:
-        short = largest.amount.lower_bytes - budget
-        return f"{largest.name} alone are {_shown(short)} more than the budget of {_shown(budget)} a rank"
+    if left.upper_bytes < 0:
+        taken = _shown(largest.amount.point_bytes)
+        return f"{_shown(-left.upper_bytes)} short before any KV cache; the largest part is {largest.name} with {taken}"
     between = f"({_shown(left.lower_bytes)} to {_shown(left.upper_bytes)})"
     room = f"{_shown(max(left.point_bytes, 0))} left for the KV pool {between}"
-    asked = f"a start with sequences of {settings.max_model_len} tokens needs {_shown(needed)}"
+    one = pool.sequence_bytes(settings.max_model_len, batch.tokens)
+    asked = f"one sequence of {settings.max_model_len} tokens takes {_shown(one)}"
     if outcome is Outcome.FITS:
         return f"{room}; {asked}"
+    if pool.least_bytes(settings.max_model_len, batch, graphs=not settings.enforce_eager) > one:
+        most = pool.blocks(left.lower_bytes)
+        sure = f"lower --max-num-seqs to {most}" if most else "fewer would not help"
+        return f"{room}, but each of {batch.sequences} sequences needs a block of state: {sure}"
     return f"{room}, but {asked}; the largest part is {largest.name} with {_shown(largest.amount.point_bytes)}"
 
 

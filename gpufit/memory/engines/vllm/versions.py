@@ -48,6 +48,13 @@ class Rules:
     hybrid_pools: bool
     """Whether layers of several kinds share one pool by groups (https://github.com/vllm-project/vllm/pull/17996);
     before, each sliding layer took its blocks as if it saw everything."""
+    chunked_pools: bool
+    """The same for layers that attend within chunks (Llama 4): at first left out for its latency
+    (VLLM_ALLOW_CHUNKED_LOCAL_ATTN_WITH_HYBRID_KV_CACHE in vllm/envs.py, off in 0.11 and on in 2026; the release between
+    is assumed)."""
+    sparse_latent_fp8: bool
+    """Whether models with a sparse-attention indexer keep their latent in FP8 unless told otherwise: DeepSeek V3.2 in
+    0.11 (DeepseekV32ForCausalLM in vllm/model_executor/models/config.py)."""
     tokens_from_concurrency: bool
     """Whether the printed token count is concurrency x length (https://github.com/vllm-project/vllm/issues/40691
     complains of the earlier one: blocks over groups)."""
@@ -77,6 +84,8 @@ def rules_of(version: str = CURRENT, *, v1: bool | None = None) -> Rules:
         samplers=_samplers(release, core),
         graphs=Graphs.SUBTRACTED if subtracted else Graphs.ON_TOP,
         hybrid_pools=core and release.at_least(0, 10),
+        chunked_pools=core and release.at_least(0, 17),
+        sparse_latent_fp8=not release.at_least(0, 12),
         tokens_from_concurrency=release.at_least(0, 20),
         batches_in_flight=2 if release.at_least(0, 26) else 1,
         default_utilization=0.92 if subtracted else 0.9,
