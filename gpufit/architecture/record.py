@@ -229,6 +229,8 @@ class Architecture:
     """Inner width of a dense MLP; of the widest, where layers differ."""
     gated: bool
     """Whether the MLP has a gate beside its up projection."""
+    activation: str = ""
+    """The MLP's activation as the config names it (`silu`, `gelu_new`); empty where it names none."""
     vocabulary: int
     """Rows of the embedding table, padding of the checkpoint included."""
     heads: int

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpufit.architecture.blocks import embedding, gated_mlp, head, norm
+from gpufit.architecture.blocks import embedding, gated_mlp, norm
 from gpufit.architecture.config import Config
 from gpufit.architecture.quantization import mxfp4
 from gpufit.architecture.quantization.loaded import tensors_of_config

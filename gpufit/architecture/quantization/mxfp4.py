@@ -64,7 +64,7 @@ gpt-oss-120b: 65.897 GiB against 65.965 printed, https://github.com/vllm-project
 TRITON_HOPPER = Padding(inputs=256)
 """Triton's value layout on compute capability 9.0: rows of codes in whole 128 bytes.
 
-https://github.com/triton-lang/triton/tree/main/python/triton_kernels/triton_kernels/tensor_details/layout_details.
+https://github.com/triton-lang/triton/blob/main/python/triton_kernels/triton_kernels/tensor_details/layout_details/hopper_value.py.
 gpt-oss-20b and 120b: 13.447 and 64.551 GiB against 13.47 and 64.38 printed,
 https://github.com/llm-d-incubation/llm-d-planner/blob/e50305af90f0812e77e1827f3bc740fe75b76370/docs/empirical-vllm-memory-results.md
 """

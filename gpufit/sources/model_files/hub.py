@@ -85,7 +85,12 @@ def headers(repository: str, revision: str | None) -> RemoteModel:
         from huggingface_hub.errors import RemoteEntryNotFoundError
 
         _reach(repository, revision)
-        config = Path(hf_hub_download(repository, folder.CONFIG, revision=revision))
+        try:
+            config = Path(hf_hub_download(repository, folder.CONFIG, revision=revision))
+        except RemoteEntryNotFoundError as error:
+            raise UnreadableInputError(
+                f"{repository}: has no {folder.CONFIG} on the hub; where it holds GGUF files, download one and name that"
+            ) from error
         # Every later request names the commit, so that a push in between mixes nothing.
         commit = config.parent.name
         try:
