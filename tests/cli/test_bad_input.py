@@ -55,7 +55,7 @@ def test_no_such_model(gpufit: Run, output: Path, tmp_path: Path) -> None:
 
 
 def test_a_hub_id_that_cannot_be_had(gpufit: Run, output: Path) -> None:
-    profile_refused(gpufit, "some-org/some-model", output, 3, "some-org/some-model", "cannot be reached")
+    profile_refused(gpufit, "some-org/some-model", output, 3, "some-org/some-model", "HF_HUB_OFFLINE")
 
 
 def test_a_directory_without_config(gpufit: Run, output: Path, tmp_path: Path) -> None:
