@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import pytest
@@ -177,8 +178,11 @@ def test_names_of_llama_cpp_are_those_of_its_own_table() -> None:
 
     from gpufit.architecture.gguf_names import _OUTSIDE, _PARTS
 
-    own = set(gguf.TENSOR_NAMES.values())
-    assert {f"blk.{{bid}}.{part}" for part in _PARTS} | set(_OUTSIDE) <= own
+    ours = {f"blk.{{bid}}.{part}" for part in _PARTS} | set(_OUTSIDE)
+    unknown = ours - set(gguf.TENSOR_NAMES.values())
+    # Releases before 0.19 lack the names of architectures that came later.
+    assert not unknown or tuple(int(part) for part in version("gguf").split(".")[:2]) < (0, 19)
+    assert len(unknown) < len(ours) / 2
     assert "model.layers.7.mlp.experts.*.gate_proj.weight" in transformers_names("blk.7.ffn_gate_exps.weight")
     assert "model.layers.7.self_attn.sinks" in transformers_names("blk.7.attn_sinks.weight")
     assert transformers_names("rope_freqs.weight") == ()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpufit.architecture.blocks import embedding, gated_mlp, norm
 from gpufit.architecture.config import Config
@@ -505,8 +508,6 @@ def test_experts_stay_where_a_library_does_not_reach_them() -> None:
         experts=4,
     )
     model = tiny()
-    from dataclasses import replace
-
     model = replace(model, weights=(expert,))
     int8 = method(quant_method="bitsandbytes", load_in_8bit=True)
     assert total_bytes(tensors_of_config(model, int8, experts=False)) == 4 * 64 * 64 * 2
@@ -564,3 +565,52 @@ def _plain_tensors(tensor: Any) -> list[Any]:
 def test_sizes_of_a_stored_tensor_are_whole_bytes() -> None:
     assert StoredAs(".x", "F4", (3,), (Axis.OUT,)).size_bytes == 2
     assert StoredAs(".x", "F32", (), ()).size_bytes == 4
+
+
+_ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 200) | st.floats() | st.text(max_size=6) | st.just("float"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=5,
+)
+_KEYS = (
+    "bits", "w_bit", "group_size", "q_group_size", "desc_act", "lm_head", "dynamic", "checkpoint_format", "version",
+    "modules_to_not_convert", "llm_int8_skip_modules", "load_in_4bit", "load_in_8bit", "bnb_4bit_quant_type",
+    "weight_block_size", "activation_scheme", "scale_fmt", "expert_dtype", "ignored_layers", "config_groups", "format",
+    "ignore", "sparsity_config", "quant_algo", "exclude_modules", "quantized_layers", "quant_type", "weights",
+    "quant_config", "nbits", "skip_modules", "extra_config", "packing_format", "quant_type_kwargs",
+)  # fmt: skip
+
+
+@settings(max_examples=600, deadline=None)
+@given(st.sampled_from([*METHODS, "compressed-tensors"]), st.dictionaries(st.sampled_from(_KEYS), _ANY, max_size=6))
+def test_any_config_is_a_method_or_one_clear_line(name: str, values: dict[str, Any]) -> None:
+    try:
+        found = method_of(Config({"quant_method": name} | values, "quantization_config"), "BF16")
+    except UnreadableInputError as error:
+        refused = str(error)
+    else:
+        assert found is not None
+        assert total_bytes(tensors_of_config(tiny(), found)) > 0
+        return
+    assert "\n" not in refused
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    _ANY,
+    st.dictionaries(
+        st.sampled_from(["num_bits", "type", "strategy", "group_size", "actorder", "block_structure"]), _ANY
+    ),
+)
+def test_any_group_of_compressed_tensors_is_a_scheme_or_one_clear_line(targets: Any, weights: dict[str, Any]) -> None:
+    values = compressed(weights, "pack-quantized")
+    values["config_groups"]["group_0"]["targets"] = targets
+    try:
+        found = method_of(Config(values, "quantization_config"), "BF16")
+    except UnreadableInputError as error:
+        refused = str(error)
+    else:
+        assert found is not None
+        assert total_bytes(tensors_of_config(tiny(), found)) > 0
+        return
+    assert "\n" not in refused

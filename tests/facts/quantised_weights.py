@@ -96,8 +96,6 @@ _QWEN3 = "https://github.com/QwenLM/Qwen3/blob/f0bff49380fed140895c3acd3ab199d72
 _PERF = (
     "https://github.com/huggingface/optimum-benchmark/tree/450f5b810d88/examples/running-llamas/experiments/hf-dgx-01"
 )
-_TOKENS = 1 + 2048
-"""Both tables: a prompt of one token and 2,048 new ones, batch 1; the peak of the whole run."""
 
 
 def exllama_v1(model: str, *, ordered: bool = False) -> float:
@@ -120,31 +118,29 @@ def exllama_v2(model: str) -> float:
     return hidden * widest * 2 + widest * 2048 * 8 * 4
 
 
-def _qwen25(size: str, method: dict[str, Any], gib: float, *, peak_at_load: bool = False, worse: str = "") -> Row:
-    model = f"Qwen2.5-{size}"
+def _peak(model: str, method: dict[str, Any], measured_bytes: float, *, worse: str = "", **also: Any) -> Row:
+    """Peak of a whole run of transformers: a prompt of one token and 2,048 new ones, batch 1."""
     return Row(
-        name=f"{model}, {method['quant_method']} {method['bits']} bits",
+        name=f"{model}, {method['quant_method']} {method.get('bits', 8)} bits",
         model=model,
         method=method,
-        measured_bytes=gib * GIB,
-        source=_QWEN25,
-        cache_tokens=0 if peak_at_load else _TOKENS,
-        also_bytes=exllama_v1(model) if method is GPTQ4 else 0,
-        second_head=peak_at_load,
+        measured_bytes=measured_bytes,
+        source=_QWEN3 if model.startswith("Qwen3") else _QWEN25,
         worse=worse,
+        **({"cache_tokens": 2049, "also_bytes": exllama_v1(model) if method is GPTQ4 else 0} | also),
     )
 
 
-def _qwen3(size: str, method: dict[str, Any], mib: float, *, second_head: bool = False, worse: str = "") -> Row:
-    model = f"Qwen3-{size}"
+def _prefill(model: str, method: dict[str, Any], mb: float, kernel_bytes: float, *, worse: str = "") -> Row:
+    """Peak of a prefill of 256 tokens: their cache, their logits in 16 and 32 bits, and the kernel's own buffers."""
     return Row(
-        name=f"{model}, {method['quant_method']}",
+        name=f"{model}, GPTQ, a prefill of 256 tokens, {mb} MB",
         model=model,
         method=method,
-        measured_bytes=mib * MIB,
-        source=_QWEN3,
-        cache_tokens=_TOKENS,
-        second_head=second_head,
+        measured_bytes=mb * MB,
+        source=_PERF,
+        cache_tokens=256,
+        also_bytes=256 * 32_000 * 6 + kernel_bytes,
         worse=worse,
     )
 
@@ -192,80 +188,46 @@ ROWS = (
         without_embeddings=True,
     ),
     # transformers 4.46, AutoGPTQ and AutoAWQ: peak of a run.
-    _qwen25("7B", GPTQ8, 8.42),
-    _qwen25("7B", GPTQ4, 5.52),
-    _qwen25("7B", AWQ, 5.39),
-    _qwen25("14B", GPTQ8, 16.11),
-    _qwen25("14B", GPTQ4, 9.94),
-    _qwen25("14B", AWQ, 9.79),
-    _qwen25("32B", GPTQ8, 33.56),
-    _qwen25("32B", GPTQ4, 18.94),
-    _qwen25("32B", AWQ, 18.67),
-    _qwen25("72B", GPTQ8, 72.61),
-    _qwen25("72B", GPTQ4, 39.91),
-    _qwen25("72B", AWQ, 39.44),
+    _peak("Qwen2.5-7B", GPTQ8, 8.42 * GIB),
+    _peak("Qwen2.5-7B", GPTQ4, 5.52 * GIB),
+    _peak("Qwen2.5-7B", AWQ, 5.39 * GIB),
+    _peak("Qwen2.5-14B", GPTQ8, 16.11 * GIB),
+    _peak("Qwen2.5-14B", GPTQ4, 9.94 * GIB),
+    _peak("Qwen2.5-14B", AWQ, 9.79 * GIB),
+    _peak("Qwen2.5-32B", GPTQ8, 33.56 * GIB),
+    _peak("Qwen2.5-32B", GPTQ4, 18.94 * GIB),
+    _peak("Qwen2.5-32B", AWQ, 18.67 * GIB),
+    _peak("Qwen2.5-72B", GPTQ8, 72.61 * GIB),
+    _peak("Qwen2.5-72B", GPTQ4, 39.91 * GIB),
+    _peak("Qwen2.5-72B", AWQ, 39.44 * GIB),
     # The AWQ checkpoints of the tied models hold a head of their own, which stands until loading ends: the peak.
-    _qwen25("0.5B", AWQ, 0.68, peak_at_load=True),
-    _qwen25("1.5B", AWQ, 1.51, peak_at_load=True),
-    _qwen25("3B", AWQ, 2.50, peak_at_load=True),
-    _qwen25("0.5B", GPTQ4, 0.48, worse=_SMALL),
-    _qwen25("1.5B", GPTQ4, 1.18, worse=_SMALL),
-    _qwen25("3B", GPTQ4, 2.06),
-    _qwen25("0.5B", GPTQ8, 0.64, worse=_SMALL),
-    _qwen25("1.5B", GPTQ8, 1.82, worse=_SMALL),
-    _qwen25("3B", GPTQ8, 3.38, worse=_SMALL),
+    _peak("Qwen2.5-0.5B", AWQ, 0.68 * GIB, cache_tokens=0, second_head=True),
+    _peak("Qwen2.5-1.5B", AWQ, 1.51 * GIB, cache_tokens=0, second_head=True),
+    _peak("Qwen2.5-3B", AWQ, 2.50 * GIB, cache_tokens=0, second_head=True),
+    _peak("Qwen2.5-0.5B", GPTQ4, 0.48 * GIB, worse=_SMALL),
+    _peak("Qwen2.5-1.5B", GPTQ4, 1.18 * GIB, worse=_SMALL),
+    _peak("Qwen2.5-3B", GPTQ4, 2.06 * GIB),
+    _peak("Qwen2.5-0.5B", GPTQ8, 0.64 * GIB, worse=_SMALL),
+    _peak("Qwen2.5-1.5B", GPTQ8, 1.82 * GIB, worse=_SMALL),
+    _peak("Qwen2.5-3B", GPTQ8, 3.38 * GIB, worse=_SMALL),
     # transformers 4.51.
-    _qwen3("8B", FP8, 9323),
-    _qwen3("14B", FP8, 16012),
-    _qwen3("32B", FP8, 33379),
-    _qwen3("8B", AWQ, 6177),
-    _qwen3("14B", AWQ, 9962),
-    _qwen3("32B", AWQ, 19109),
-    _qwen3("1.7B", GPTQ8, 2229),
-    _qwen3("0.6B", FP8, 1217, second_head=True),
-    _qwen3("1.7B", FP8, 2726, second_head=True),
-    _qwen3("4B", FP8, 5281, second_head=True),
-    _qwen3("4B", AWQ, 2915, worse=_SMALL),
-    _qwen3("0.6B", GPTQ8, 986, worse=_SMALL),
-    # Peak of a prefill of 256 tokens: their cache, their logits in 16 and 32 bits, and the kernel's own buffers.
-    Row(
-        "LLaMa-7B, GPTQ in groups of 128, ExLlama",
-        "Llama-2-7B",
-        GPTQ4,
-        4265 * MB,
-        _PERF,
-        cache_tokens=256,
-        also_bytes=256 * 32_000 * 6 + exllama_v1("Llama-2-7B"),
-        worse=_PREFILL,
-    ),
-    Row(
-        "LLaMa-7B, GPTQ in groups of 128, ExLlama 2",
-        "Llama-2-7B",
-        GPTQ4,
-        4991 * MB,
-        _PERF,
-        cache_tokens=256,
-        also_bytes=256 * 32_000 * 6 + exllama_v2("Llama-2-7B"),
-        worse=_PREFILL,
-    ),
-    Row(
-        "LLaMa-65B, GPTQ with a group a row, ExLlama",
-        "LLaMa-65B",
-        GPTQ4_ROWS,
-        34_753 * MB,
-        _PERF,
-        cache_tokens=256,
-        also_bytes=256 * 32_000 * 6 + exllama_v1("LLaMa-65B", ordered=True),
-    ),
-    Row(
-        "LLaMa-65B, GPTQ with a group a row, ExLlama 2",
-        "LLaMa-65B",
-        GPTQ4_ROWS,
-        36_106 * MB,
-        _PERF,
-        cache_tokens=256,
-        also_bytes=256 * 32_000 * 6 + exllama_v2("LLaMa-65B"),
-    ),
+    _peak("Qwen3-8B", FP8, 9323 * MIB),
+    _peak("Qwen3-14B", FP8, 16012 * MIB),
+    _peak("Qwen3-32B", FP8, 33379 * MIB),
+    _peak("Qwen3-8B", AWQ, 6177 * MIB),
+    _peak("Qwen3-14B", AWQ, 9962 * MIB),
+    _peak("Qwen3-32B", AWQ, 19109 * MIB),
+    _peak("Qwen3-1.7B", GPTQ8, 2229 * MIB),
+    _peak("Qwen3-0.6B", FP8, 1217 * MIB, second_head=True),
+    _peak("Qwen3-1.7B", FP8, 2726 * MIB, second_head=True),
+    _peak("Qwen3-4B", FP8, 5281 * MIB, second_head=True),
+    _peak("Qwen3-4B", AWQ, 2915 * MIB, worse=_SMALL),
+    _peak("Qwen3-0.6B", GPTQ8, 986 * MIB, worse=_SMALL),
+    # transformers 4.35 and AutoGPTQ.
+    _prefill("Llama-2-7B", GPTQ4, 4265, exllama_v1("Llama-2-7B"), worse=_PREFILL),
+    _prefill("Llama-2-7B", GPTQ4, 4991, exllama_v2("Llama-2-7B"), worse=_PREFILL),
+    _prefill("LLaMa-65B", GPTQ4_ROWS, 34_753, exllama_v1("LLaMa-65B", ordered=True)),
+    _prefill("LLaMa-65B", GPTQ4_ROWS, 36_106, exllama_v2("LLaMa-65B")),
     Row(
         "Llama-3.1-8B, AWQ, ExLlama, after a prefill of 64 tokens",
         "Llama-3.1-8B",

@@ -89,7 +89,7 @@ def headers(repository: str, revision: str | None) -> RemoteModel:
             config = Path(hf_hub_download(repository, folder.CONFIG, revision=revision))
         except RemoteEntryNotFoundError as error:
             raise UnreadableInputError(
-                f"{repository}: has no {folder.CONFIG} on the hub; where it holds GGUF files, download one and name that"
+                f"{repository}: has no {folder.CONFIG} on the hub; of a repository of GGUF files download one"
             ) from error
         # Every later request names the commit, so that a push in between mixes nothing.
         commit = config.parent.name

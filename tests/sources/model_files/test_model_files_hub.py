@@ -163,7 +163,7 @@ def test_a_token_opens_what_is_private(asking: Asking) -> None:
         ("org/gated", None, "the hub keeps it gated: ask for access on its page there"),
         ("org/gated", "hf_wrong", "the hub refuses the token: check HF_TOKEN"),
         ("org/nothing", None, "no such repository on the hub"),
-        ("org/no-config", None, "has no config.json on the hub; where it holds GGUF files, download one"),
+        ("org/no-config", None, "has no config.json on the hub; of a repository of GGUF files download one"),
         ("org/lost-shard", None, "names a shard that is not there"),
         ("org/bad-index", None, "names no shards"),
         ("org/bad-config", None, "not JSON"),
