@@ -1,7 +1,6 @@
 """Published element counts of models whose config is written here: the widths their pages state, in their keys' names.
 
-Each count is what the hub shows for the checkpoint (`facts/published_counts.json`), so a width that was remembered wrong
-cannot pass.
+Each count is what the hub shows for the checkpoint (`facts/published_counts.json`), so a wrong width cannot pass.
 """
 
 from typing import Any
@@ -58,6 +57,19 @@ def _internvl(vision: dict[str, Any], text: dict[str, Any]) -> dict[str, Any]:
 
 
 MODELS: dict[str, dict[str, Any]] = {
+    "openbmb/MiniCPM-V-2_6": {
+        "model_type": "minicpmv",
+        "version": 2.6,
+        "query_num": 64,
+        "vision_config": {
+            "hidden_size": 1152,
+            "image_size": 980,
+            "intermediate_size": 4304,
+            "num_hidden_layers": 27,
+            "patch_size": 14,
+        },
+    }
+    | _widths(3584, 28, 28, 4, 18944, 151666),
     "HuggingFaceTB/SmolLM3-3B-Base": {"model_type": "smollm3", "tie_word_embeddings": True}
     | _widths(2048, 36, 16, 4, 11008, 128256),
     "tiiuae/falcon-180B": {
@@ -68,6 +80,8 @@ MODELS: dict[str, dict[str, Any]] = {
         "num_kv_heads": 8,
         "new_decoder_architecture": True,
         "vocab_size": 65024,
+        # The checkpoint holds a head beside the embeddings, unlike Falcon 7B's.
+        "tie_word_embeddings": False,
     },
     "allenai/OLMo-2-1124-7B": {"model_type": "olmo2"} | _widths(4096, 32, 32, 32, 11008, 100352),
     "allenai/OLMo-2-1124-13B": {"model_type": "olmo2"} | _widths(5120, 40, 40, 40, 13824, 100352),

@@ -317,11 +317,40 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("qwen3_5", "Qwen3_5ForConditionalGeneration", {}),
     ("qwen2_audio", "Qwen2AudioForConditionalGeneration", {}),
     ("llama4", "Llama4ForConditionalGeneration", {}),
+    ("cwm", "CwmForCausalLM", SMALL | {"mlp_bias": True}),
+    ("arcee", "ArceeForCausalLM", SMALL | {"attention_bias": True, "mlp_bias": True}),
+    ("bitnet", "BitNetForCausalLM", SMALL),
+    ("exaone", "LlamaForCausalLM", SMALL),
+    ("granite_swa", "GraniteSWAForCausalLM", SMALL | {"attention_bias": True, "tie_word_embeddings": False}),
+    ("apertus", "ApertusForCausalLM", SMALL | {"attention_bias": True}),
+    ("mistral4", "Mistral4ForCausalLM", SMALL | LATENT | ROUTED | {"first_k_dense_replace": 1}),
+    ("minicpm3", "MiniCPM3ForCausalLM", SMALL | LATENT),
+    (
+        "kimi_linear",
+        "KimiLinearForCausalLM",
+        SMALL | LATENT | {"num_experts": 6, "q_lora_rank": None, "pad_token_id": 0},
+    ),
+    ("glm4v", "Glm4vForConditionalGeneration", {"text_config": SMALL}),
+    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", {"text_config": SMALL | ROUTED | {"head_dim": 16}}),
+    ("voxtral", "VoxtralForConditionalGeneration", {}),
     ("clip", "CLIPModel", {"projection_dim": 40}),
     ("siglip", "SiglipModel", {"vision_config": EYE | {"vision_use_head": False}}),
 ]
 
-REMOTE = {"chatglm", "deepseek", "nemotron-nas", "phi3_v", "qwen", "internlm2", "internvl_chat", "phi-msft", "kimi_k2"}
+REMOTE = {
+    "baichuan",
+    "chatglm",
+    "deepseek",
+    "internlm2",
+    "internvl_chat",
+    "kimi_k2",
+    "minicpm",
+    "minicpmv",
+    "nemotron-nas",
+    "phi-msft",
+    "phi3_v",
+    "qwen",
+}
 """Families whose code comes with the checkpoint, or whose config is another's under a name of its own."""
 
 
