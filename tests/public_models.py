@@ -109,6 +109,8 @@ def _counted(rows: Any) -> Tensors:
         key = re.sub(r"^thinker\.", "", _NUMBER.sub("#", name))
         # Published towers keep CLIP's and SigLIP's names behind `vision_model.`, which transformers 5 no longer writes.
         key = key.replace("vision_tower.vision_model.", "vision_tower.")
+        # Kimi Linear's checkpoints name a dense layer's MLP apart, which transformers reads as one of the mixture's.
+        key = re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", key)
         if ".experts." in key and len(shape) == 3:
             # Stacked experts: some checkpoints have inputs before outputs, and transformers turns them as it loads.
             shape = (shape[0], *sorted(shape[1:]))

@@ -218,7 +218,7 @@ def decoder(
             embedding(whole.embed, w.vocabulary, w.hidden),
             *layers,
             *(norm(whole.final, w.hidden, bias=whole.final_bias) if whole.final else ()),
-            *(() if whole.tied else head(whole.lm_head, w.vocabulary, w.hidden, bias=whole.head_bias)),
+            *_head(w, whole),
             *extra,
         ),
         caches=caches,
@@ -236,6 +236,12 @@ def decoder(
         rotary=Rotary(rotated, original_positions(config)) if rotated else None,
         notes=notes,
     )
+
+
+def _head(w: Widths, whole: Whole) -> Weights:
+    """The head; where it is tied to the embeddings its bias is left."""
+    both = head(whole.lm_head, w.vocabulary, w.hidden, bias=whole.head_bias)
+    return both[1:] if whole.tied else both
 
 
 def rotary_share(config: Config, head_dim: int, usual: float = 1.0, *keys: str) -> int:

@@ -115,7 +115,7 @@ def test_latents_fill_the_pool_that_an_engine_printed() -> None:
 def test_sliding_layers_take_what_engines_printed() -> None:
     # SGLang, MiMo V2 Flash: 49,920 bytes a token in the pool of its 39 sliding layers, of 2 heads a card on 4 cards.
     sliding = _sliding("XiaomiMiMo/MiMo-V2-Flash")
-    assert (sliding.layers, sliding.window) == (39, 128)
+    assert (sliding.layers, sliding.window) == (39, 129)
     assert sliding.elements_per_token // 4 * BF16 == 49_920
     # vLLM, Gemma 4: 204,800 bytes a token of the window.
     assert _sliding("google/gemma-4-26B-A4B").elements_per_token * BF16 == 204_800

@@ -121,13 +121,19 @@ def test_no_damage_ends_in_another_error(data: st.DataObject) -> None:
 
 def _change(values: Any, place: tuple[Any, ...], data: st.DataObject) -> None:
     for key in place[:-1]:
-        if not isinstance(values, (dict, list)) or (isinstance(values, dict) and key not in values) or not values:
-            return
-        values = values[key]
+        values = _inside(values, key)
+    last = place[-1]
     if isinstance(values, dict):
         if data.draw(st.booleans()):
-            values.pop(place[-1], None)
+            values.pop(last, None)
         else:
-            values[place[-1]] = data.draw(VALUES)
-    elif isinstance(values, list) and values:
-        values[place[-1]] = data.draw(VALUES)
+            values[last] = data.draw(VALUES)
+    elif isinstance(values, list) and values and isinstance(last, int):
+        values[last] = data.draw(VALUES)
+
+
+def _inside(values: Any, key: Any) -> Any:
+    """What is under a key; None where an earlier change left nothing there."""
+    if isinstance(values, dict):
+        return values.get(key)
+    return values[key] if isinstance(values, list) and isinstance(key, int) and values else None

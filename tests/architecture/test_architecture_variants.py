@@ -80,6 +80,7 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("ernie4_5", "Ernie4_5ForCausalLM", SMALL | {"use_bias": True}),
     ("stablelm", "StableLmForCausalLM", SMALL | {"use_qkv_bias": True, "use_parallel_residual": True}),
     ("stablelm", "StableLmForCausalLM", SMALL | {"qk_layernorm": True}),
+    ("internlm3", "LlamaForCausalLM", SMALL | {"qkv_bias": True, "bias": True}),
     ("nemotron", "NemotronForCausalLM", SMALL | {"head_dim": 16, "attention_bias": True, "mlp_bias": True}),
     ("qwen2", "Qwen2ForCausalLM", SMALL | {"use_sliding_window": True, "max_window_layers": 2}),
     ("qwen2", "Qwen2ForTokenClassification", SMALL | {"num_labels": 5}),
@@ -96,7 +97,13 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("gemma", "GemmaForCausalLM", SMALL | {"attention_bias": True, "head_dim": 24}),
     ("gemma2", "Gemma2ForCausalLM", SMALL | {"tie_word_embeddings": False}),
     ("gemma3_text", "Gemma3ForCausalLM", SMALL | {"attention_bias": True}),
-    ("gemma4_text", "Gemma4ForCausalLM", SMALL | {"hidden_size_per_layer_input": 0, "attention_k_eq_v": True}),
+    (
+        "gemma4_text",
+        "Gemma4ForCausalLM",
+        SMALL
+        | {"hidden_size_per_layer_input": 0, "attention_k_eq_v": True}
+        | {"global_head_dim": 48, "num_global_key_value_heads": 1},
+    ),
     (
         "gemma4_text",
         "Gemma4ForCausalLM",
@@ -153,7 +160,7 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("falcon", "FalconForCausalLM", SMALL | {"multi_query": False, "parallel_attn": False, "alibi": True}),
     ("bloom", "BloomForCausalLM", {"hidden_size": 64, "n_layer": 3, "n_head": 4, "vocab_size": 160}),
     ("gpt_neox", "GPTNeoXForCausalLM", SMALL | {"attention_bias": False, "tie_word_embeddings": True}),
-    ("mpt", "MptForCausalLM", {"d_model": 64, "n_heads": 4, "n_layers": 3, "vocab_size": 160, "expansion_ratio": 3}),
+    ("mpt", "MptForCausalLM", {"d_model": 64, "n_heads": 4, "n_layers": 3, "vocab_size": 160}),
     ("opt", "OPTForCausalLM", SMALL | {"ffn_dim": 96, "word_embed_proj_dim": 32, "do_layer_norm_before": False}),
     ("opt", "OPTForCausalLM", SMALL | {"ffn_dim": 96, "word_embed_proj_dim": 64, "enable_bias": False}),
     (
@@ -221,7 +228,7 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
         "Lfm2MoeForCausalLM",
         SMALL | EXPERTS | {"layer_types": ["conv", "full_attention"] * 2, "num_dense_layers": 1},
     ),
-    ("whisper", "WhisperForConditionalGeneration", BOTH | {"num_mel_bins": 40, "max_source_positions": 100}),
+    ("whisper", "WhisperForConditionalGeneration", BOTH | {"num_mel_bins": 40, "pad_token_id": 0}),
     ("bart", "BartForConditionalGeneration", BOTH),
     ("mbart", "MBartForConditionalGeneration", BOTH | {"tie_word_embeddings": True}),
     ("pegasus", "PegasusForConditionalGeneration", BOTH),
@@ -253,7 +260,7 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
             f"DistilBert{head}",
             {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 96, "vocab_size": 160, "num_labels": 3},
         )
-        for head in ("Model", "ForMaskedLM", "ForSequenceClassification", "ForQuestionAnswering")
+        for head in ("Model", "ForMaskedLM", "ForSequenceClassification", "ForTokenClassification")
     ),
     (
         "deberta-v2",
@@ -310,11 +317,40 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("qwen3_5", "Qwen3_5ForConditionalGeneration", {}),
     ("qwen2_audio", "Qwen2AudioForConditionalGeneration", {}),
     ("llama4", "Llama4ForConditionalGeneration", {}),
+    ("cwm", "CwmForCausalLM", SMALL | {"mlp_bias": True}),
+    ("arcee", "ArceeForCausalLM", SMALL | {"attention_bias": True, "mlp_bias": True}),
+    ("bitnet", "BitNetForCausalLM", SMALL),
+    ("exaone", "LlamaForCausalLM", SMALL),
+    ("granite_swa", "GraniteSWAForCausalLM", SMALL | {"attention_bias": True, "tie_word_embeddings": False}),
+    ("apertus", "ApertusForCausalLM", SMALL | {"attention_bias": True}),
+    ("mistral4", "Mistral4ForCausalLM", SMALL | LATENT | ROUTED | {"first_k_dense_replace": 1}),
+    ("minicpm3", "MiniCPM3ForCausalLM", SMALL | LATENT),
+    (
+        "kimi_linear",
+        "KimiLinearForCausalLM",
+        SMALL | LATENT | {"num_experts": 6, "q_lora_rank": None, "pad_token_id": 0},
+    ),
+    ("glm4v", "Glm4vForConditionalGeneration", {"text_config": SMALL}),
+    ("glm4v_moe", "Glm4vMoeForConditionalGeneration", {"text_config": SMALL | ROUTED | {"head_dim": 16}}),
+    ("voxtral", "VoxtralForConditionalGeneration", {}),
     ("clip", "CLIPModel", {"projection_dim": 40}),
     ("siglip", "SiglipModel", {"vision_config": EYE | {"vision_use_head": False}}),
 ]
 
-REMOTE = {"chatglm", "deepseek", "nemotron-nas", "phi3_v", "qwen", "internlm2", "internvl_chat", "phi-msft", "kimi_k2"}
+REMOTE = {
+    "baichuan",
+    "chatglm",
+    "deepseek",
+    "internlm2",
+    "internvl_chat",
+    "kimi_k2",
+    "minicpm",
+    "minicpmv",
+    "nemotron-nas",
+    "phi-msft",
+    "phi3_v",
+    "qwen",
+}
 """Families whose code comes with the checkpoint, or whose config is another's under a name of its own."""
 
 

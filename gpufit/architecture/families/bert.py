@@ -224,8 +224,7 @@ def _with_head(
     if named.endswith("ForMaskedLM"):
         return (*inside, *_masked(family, w)), ()
     if named.endswith("ForSequenceClassification"):
-        pooled = renamed(_pooler(family, w), ("", f"{family.prefix}.")) if family.head in ("bert", "deberta") else ()
-        return (*inside, *pooled, *_classifier(family, w, labels_of(config))), ()
+        return (*inside, *_pooled(family, w), *_classifier(family, w, labels_of(config))), ()
     if named.endswith(("ForTokenClassification", "ForQuestionAnswering")):
         name = "classifier" if named.endswith("ForTokenClassification") else "qa_outputs"
         count = labels_of(config) if name == "classifier" else 2
@@ -233,6 +232,13 @@ def _with_head(
     if named.startswith(family.stem):
         return (*inside, *renamed(_pooler(family, w), ("", f"{family.prefix}."))), (f"the head of {named} is left out",)
     raise UnreadableInputError(f"{config.where}: architectures names {named}, which is no {family.stem}")
+
+
+def _pooled(family: _Family, w: _Widths) -> Weights:
+    """The pooler before a classifier: BERT's inside the encoder, DeBERTa's outside."""
+    if family.head == "deberta":
+        return linear("pooler.dense", w.hidden, w.hidden, Split.REPLICATED, bias=True)
+    return renamed(_pooler(family, w), ("", f"{family.prefix}.")) if family.head == "bert" else ()
 
 
 def _masked(family: _Family, w: _Widths) -> Weights:

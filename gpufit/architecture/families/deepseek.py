@@ -1,6 +1,6 @@
-"""DeepSeek MoE, V2, V3, V3.2, and what copies them: Kimi K2, GLM 5, GLM 4.7 Flash.
+"""DeepSeek MoE, V2, V3, V3.2, and what copies them: Kimi K2, GLM 5, GLM 4.7 Flash, Mistral Small 4, MiniCPM 3.
 
-Shapes and defaults: deepseek_v2, deepseek_v3, deepseek_v32, glm_moe_dsa and glm4_moe_lite in
+Shapes and defaults: deepseek_v2, deepseek_v3, deepseek_v32, glm_moe_dsa, glm4_moe_lite, mistral4 and minicpm3 in
 https://github.com/huggingface/transformers/tree/main/src/transformers/models ; the first DeepSeek MoE has code of its
 own at https://huggingface.co/deepseek-ai/deepseek-moe-16b-base .
 From V2 on a layer caches one latent and one rotary key a token for all heads (https://arxiv.org/abs/2405.04434); V3.2
@@ -25,6 +25,7 @@ from gpufit.architecture.blocks import (
     linear,
     norm,
     router,
+    stacked,
 )
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, Widths, chosen, decoder, kinds, of_kind, widths
@@ -39,8 +40,14 @@ class _Family:
     usual: Usual
     latent: bool = True
     indexer: bool = False
+    tied: bool = False
+    """What a config without `tie_word_embeddings` means."""
     corrected: bool = True
     """Whether a correction is added to the router's scores."""
+    upcast: bool = True
+    """Whether transformers holds the router in float32."""
+    stacked: bool = False
+    """Whether all experts of a layer are one tensor."""
     q_rank: int | None = 1536
     kv_rank: int = 512
     nope: int = 128
@@ -94,6 +101,31 @@ _FAMILIES = {
         first_dense=1,
     ),
 }
+_FAMILIES |= {
+    "mistral4": _Family(
+        class_name="Mistral4ForCausalLM",
+        usual=Usual(layers=36, heads=32, intermediate=12288, vocabulary=131072, positions=1048576),
+        corrected=False,
+        upcast=False,
+        stacked=True,
+        q_rank=1024,
+        kv_rank=256,
+        nope=64,
+        experts=128,
+        first_dense=0,
+    ),
+    "minicpm3": _Family(
+        class_name="MiniCPM3ForCausalLM",
+        usual=Usual(hidden=2560, layers=62, heads=40, intermediate=6400, vocabulary=73448, positions=32768),
+        tied=True,
+        q_rank=768,
+        kv_rank=256,
+        nope=64,
+        rope=32,
+        value=64,
+        experts=0,
+    ),
+}
 _SAME = {"kimi_k2": "deepseek_v3"}
 """Families whose config differs in name alone."""
 
@@ -118,7 +150,7 @@ class _Mixture:
     count: int
     inner: int
     shared: int
-    corrected: bool
+    family: _Family
 
 
 def build(config: Config) -> Architecture:
@@ -133,7 +165,7 @@ def build(config: Config) -> Architecture:
     whole = Whole(
         model_type=model_type,
         class_name=family.class_name,
-        tied=config.flag("tie_word_embeddings"),
+        tied=config.flag("tie_word_embeddings", default=family.tied),
         rotary_dim=config.count("qk_rope_head_dim", default=family.rope) if family.latent else None,
     )
     layers = (
@@ -169,7 +201,7 @@ def _mixture(config: Config, family: _Family) -> _Mixture:
         config.count("n_routed_experts", "num_local_experts", default=family.experts, least=0),
         config.count("moe_intermediate_size", default=family.inner),
         config.count("n_shared_experts", default=0 if "n_shared_experts" in config.values else family.shared, least=0),
-        family.corrected,
+        family,
     )
 
 
@@ -244,10 +276,22 @@ def _experts(w: Widths, it: _Mixture, layers: Layers) -> Weights:
     at = f"{_AT}.mlp"
     shared = it.inner * it.shared
     return (
-        *router(f"{at}.gate", it.count, w.hidden, layers, upcast=True),
-        *((correction(f"{at}.gate.e_score_correction_bias", it.count, layers),) if it.corrected else ()),
-        *experts(f"{at}.experts", layers, count=it.count, hidden=w.hidden, intermediate=it.inner),
+        *router(f"{at}.gate", it.count, w.hidden, layers, upcast=it.family.upcast),
+        *((correction(f"{at}.gate.e_score_correction_bias", it.count, layers),) if it.family.corrected else ()),
+        *(_one_tensor(w, it, at, layers) if it.family.stacked else _apart(w, it, at, layers)),
         *(gated_mlp(f"{at}.shared_experts", layers, hidden=w.hidden, intermediate=shared) if shared else ()),
+    )
+
+
+def _apart(w: Widths, it: _Mixture, at: str, layers: Layers) -> Weights:
+    return experts(f"{at}.experts", layers, count=it.count, hidden=w.hidden, intermediate=it.inner)
+
+
+def _one_tensor(w: Widths, it: _Mixture, at: str, layers: Layers) -> Weights:
+    """Experts stacked as (experts, out, in)."""
+    return (
+        stacked(f"{at}.experts.gate_up_proj", (it.count, 2 * it.inner, w.hidden), layers, Split.COLUMN),
+        stacked(f"{at}.experts.down_proj", (it.count, w.hidden, it.inner), layers, Split.ROW),
     )
 
 

@@ -101,7 +101,8 @@ def _kinds(config: Config, w: Widths, shared: int) -> tuple[_Kind, _Kind]:
     full, sliding = of_kind(types, "full_attention"), of_kind(types, "sliding_attention")
     first_sharing = w.layers - shared if shared < w.layers else w.layers
     same = config.flag("attention_k_eq_v")
-    of_full = config.maybe("num_global_key_value_heads") if same else None
+    saved = _saved(config)
+    of_full = saved.maybe("num_key_value_heads") or (config.maybe("num_global_key_value_heads") if same else None)
     window = config.count("sliding_window", default=512)
     return (
         _Kind(sliding, _before(sliding, first_sharing), w.kv_heads, w.head_dim, True, window),
@@ -109,11 +110,17 @@ def _kinds(config: Config, w: Widths, shared: int) -> tuple[_Kind, _Kind]:
             full,
             _before(full, first_sharing),
             of_full or w.kv_heads,
-            config.count("global_head_dim", default=512),
+            saved.maybe("head_dim") or config.count("global_head_dim", default=512),
             not same,
             None,
         ),
     )
+
+
+def _saved(config: Config) -> Config:
+    """What transformers 5 writes of the full layers: an object for each, all alike, under `per_layer_config`."""
+    layers = config.section("per_layer_config")
+    return config.part("per_layer_config") if layers is None else layers.part(*list(layers.values)[:1] or ["none"])
 
 
 def _before(layers: Layers, first: int) -> Layers:

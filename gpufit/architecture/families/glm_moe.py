@@ -143,6 +143,7 @@ def _ernie(config: Config) -> Architecture:
         model_type="ernie4_5_moe",
         class_name="Ernie4_5_MoeForCausalLM",
         tied=config.flag("tie_word_embeddings", default=True),
+        head_bias=bias,
     )
     per_token = config.count("moe_k", "num_experts_per_tok", default=6)
     told = Experts(len(sparse), count, per_token, inner, shared) if sparse else None

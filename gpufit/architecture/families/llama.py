@@ -18,7 +18,6 @@ from gpufit.architecture.decoder import (
     Widths,
     decoder,
     dense_layers,
-    every,
     kinds,
     of_kind,
     rotary_share,
@@ -42,20 +41,6 @@ def _all_slide(usual: int | None) -> Callable[[Config, Widths], tuple[int, int |
     return found
 
 
-def _typed(period: int) -> Callable[[Config, Widths], tuple[int, int | None]]:
-    """Layers of `layer_types` slide; where it is not there, all but each `period`-th."""
-
-    def found(config: Config, w: Widths) -> tuple[int, int | None]:
-        window = config.maybe("sliding_window")
-        if window is None:
-            return 0, None
-        pattern = config.count("sliding_window_pattern", default=period, least=1)
-        usual = every(w.layers, pattern, one="full_attention", others="sliding_attention")
-        return len(of_kind(kinds(config, w.layers, usual), "sliding_attention")), window
-
-    return found
-
-
 def _only_typed(config: Config, w: Widths) -> tuple[int, int | None]:
     """Layers slide only where `use_sliding_window` or `layer_types` says so."""
     usual = ("full_attention",) * w.layers
@@ -64,6 +49,13 @@ def _only_typed(config: Config, w: Widths) -> tuple[int, int | None]:
 
 
 _PLAIN = Block()
+
+
+def _first_of_four(config: Config, w: Widths) -> tuple[int, int | None]:
+    """Layers of `layer_types` slide; where it is not there, all but each fourth from the first on."""
+    usual = tuple("sliding_attention" if number % 4 else "full_attention" for number in w.stack)
+    window = config.count("sliding_window", default=8192)
+    return len(of_kind(kinds(config, w.layers, usual), "sliding_attention")), window
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,10 +159,27 @@ _FAMILIES: dict[str, _Family] = {
     ),
     "internlm3": _Family(
         class_name="InternLM3ForCausalLM",
-        usual=Usual(positions=32768, vocabulary=128512, kv_heads=2),
-        qkv_bias=("qkv_bias",),
-        out_bias=("bias",),
-        mlp_bias=("bias",),
+        usual=Usual(layers=48, kv_heads=2, head_dim=128, intermediate=10240, vocabulary=128512, positions=32768),
+        qkv_bias=("qkv_bias", "attention_bias"),
+        out_bias=("qkv_bias", "attention_bias"),
+        mlp_bias=("bias", "mlp_bias"),
+    ),
+    "minicpm": _Family(class_name="MiniCPMForCausalLM", usual=Usual(), tied=True),
+    "cwm": _Family(
+        class_name="CwmForCausalLM",
+        usual=Usual(
+            hidden=6144,
+            layers=64,
+            heads=48,
+            kv_heads=8,
+            head_dim=128,
+            intermediate=21504,
+            vocabulary=128256,
+            positions=131072,
+        ),
+        qkv_bias=(),
+        out_bias=(),
+        windows=_first_of_four,
     ),
 }
 

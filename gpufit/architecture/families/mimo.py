@@ -27,10 +27,10 @@ def build(config: Config) -> Architecture:
     of_full = AttentionCache(len(full), w.kv_heads, w.head_dim, config.count("v_head_dim", default=128))
     of_sliding = AttentionCache(
         len(sliding),
-        config.count("swa_num_key_value_heads", default=8),
+        config.count("swa_num_key_value_heads", default=2 * w.kv_heads),
         config.count("swa_head_dim", default=w.head_dim),
         config.count("swa_v_head_dim", default=of_full.value_dim),
-        config.count("sliding_window", "sliding_window_size", default=128),
+        _window(config),
     )
     swa_heads = config.count("swa_num_attention_heads", default=w.heads)
     count, inner = config.count("n_routed_experts", default=256), config.count("moe_intermediate_size", default=2048)
@@ -59,6 +59,12 @@ def build(config: Config) -> Architecture:
         experts=Experts(len(sparse), count, config.count("num_experts_per_tok", default=8), inner) if sparse else None,
         notes=("layers for multi-token prediction, which the config does not describe, are left out",),
     )
+
+
+def _window(config: Config) -> int:
+    """Tokens a sliding layer sees: `sliding_window_size` before it and its own."""
+    size = config.maybe("sliding_window_size")
+    return config.count("sliding_window", default=129) if size is None else size + 1
 
 
 def _numbered(config: Config, key: str, w: Widths, types: str, wanted: str, period: int | None) -> Layers:

@@ -100,7 +100,7 @@ def _mamba(config: Config, w: Widths) -> MambaTwo:
         state=config.count("ssm_state_size", default=128),
         kernel=config.count("conv_kernel", "mamba_d_conv", default=4),
         conv_bias=config.flag("use_conv_bias", "mamba_conv_bias", default=True),
-        bias=config.flag("mamba_proj_bias") or config.flag("use_bias"),
+        bias=config.flag("use_bias"),
     )
 
 
@@ -116,7 +116,6 @@ def _experts(config: Config, layers: int) -> Experts:
 
 def _blocks(config: Config, w: Widths, types: tuple[str, ...], at: str = _AT) -> Weights:
     here = f"{at}.mixer"
-    bias = config.flag("attention_bias")
     mlp_bias = config.flag("mlp_bias")
     straight, seeing, dense, sparse = (of_kind(types, one) for one in ("mamba", "attention", "mlp", "moe"))
     return (
@@ -129,8 +128,6 @@ def _blocks(config: Config, w: Widths, types: tuple[str, ...], at: str = _AT) ->
                 heads=w.heads,
                 kv_heads=w.kv_heads,
                 head_dim=w.head_dim,
-                bias=bias,
-                out_bias=bias,
             )
             if seeing
             else ()

@@ -1,0 +1,67 @@
+"""GLM 4.1V and 4.5V: a tower of gated blocks, patches joined by a convolution, before a GLM 4 or a GLM 4.5.
+
+Shapes and defaults: glm4v and glm4v_moe in
+https://github.com/huggingface/transformers/tree/main/src/transformers/models
+"""
+
+from __future__ import annotations
+
+from gpufit.architecture.blocks import Weights, convolution, gated_mlp, linear, norm, positions
+from gpufit.architecture.config import Config
+from gpufit.architecture.families.towers import as_tower, depth, square
+from gpufit.architecture.joined import INNER_NAMES, joined
+from gpufit.architecture.record import Architecture, Split
+from gpufit.architecture.registry import build_family
+
+_AT = "blocks.{layer}"
+
+
+def build(config: Config) -> Architecture:
+    """The shapes of one of these models."""
+    sparse = config.text("model_type") == "glm4v_moe"
+    nested = config.part("text_config")
+    tied = config.flag("tie_word_embeddings")
+    hidden, heads = nested.count("hidden_size", default=4096), nested.count("num_attention_heads", default=32)
+    # Unlike GLM 4 alone, a head is the hidden width over the heads unless told otherwise.
+    head_dim = nested.maybe("head_dim") or (None if sparse else nested.share(hidden, heads, "hidden width"))
+    text = build_family(
+        nested.with_values(
+            head_dim=head_dim,
+            model_type="glm4_moe" if sparse else "glm4",
+            tie_word_embeddings=tied,
+            attention_bias=nested.flag("attention_bias", default=True),
+            vocab_size=nested.count("vocab_size", default=151424 if sparse else 151552),
+        )
+    )
+    return joined(
+        config,
+        text,
+        class_name="Glm4vMoeForConditionalGeneration" if sparse else "Glm4vForConditionalGeneration",
+        text_names=INNER_NAMES,
+        towers=_tower(config.part("vision_config")),
+    )
+
+
+def _tower(config: Config) -> Weights:
+    width, out = config.count("hidden_size", default=1536), config.count("out_hidden_size", default=4096)
+    inner = config.count("intermediate_size", default=13696)
+    stack = depth(config, "depth", usual=24)
+    patch, side = config.count("patch_size", default=14), config.count("spatial_merge_size", default=2)
+    channels, time = config.count("in_channels", default=3), config.count("temporal_patch_size", default=2)
+    bias = config.flag("attention_bias")
+    found = (
+        positions("embeddings.position_embedding", square(config, "image_size", patch, usual=336), width),
+        *convolution("patch_embed.proj", (width, channels, time, patch, patch), bias=True),
+        *norm("post_conv_layernorm", width),
+        *linear(f"{_AT}.attn.qkv", 3 * width, width, Split.REPLICATED, stack, bias=bias),
+        *linear(f"{_AT}.attn.proj", width, width, Split.REPLICATED, stack),
+        *gated_mlp(f"{_AT}.mlp", stack, hidden=width, intermediate=out),
+        *norm(f"{_AT}.norm1", width, stack),
+        *norm(f"{_AT}.norm2", width, stack),
+        *norm("post_layernorm", width),
+        *convolution("downsample", (out, width, side, side), bias=True),
+        *linear("merger.proj", out, out, Split.REPLICATED),
+        *norm("merger.post_projection_norm", out, bias=True),
+        *gated_mlp("merger", (), hidden=out, intermediate=inner),
+    )
+    return as_tower(found, "model.visual.")
