@@ -229,8 +229,6 @@ class Architecture:
     """Inner width of a dense MLP; of the widest, where layers differ."""
     gated: bool
     """Whether the MLP has a gate beside its up projection."""
-    activation: str = ""
-    """The MLP's activation as the config names it (`silu`, `gelu_new`); empty where it names none."""
     vocabulary: int
     """Rows of the embedding table, padding of the checkpoint included."""
     heads: int
@@ -245,6 +243,8 @@ class Architecture:
     """The longest sequence that its positions allow; absent where they set no limit."""
     experts: Experts | None = None
     rotary: Rotary | None = None
+    activation: str = ""
+    """The MLP's activation as the config names it (`silu`, `gelu_new`); empty where it names none."""
     dtype: str = "F32"
     """The checkpoint's dtype as its config names it (`BF16`); `F32` where it names none."""
     notes: tuple[str, ...] = ()

@@ -96,6 +96,8 @@ FAMILIES: dict[str, str] = {family: module for module, families in _MODULES.item
 _CLASSES: dict[str, str] = {"Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe"}
 """Classes whose configs have been published without a `model_type`."""
 
+_ACTIVATION_KEYS = ("hidden_act", "activation_function", "hidden_activation", "dense_act_fn")
+
 _DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64", "float8_e4m3fn": "F8_E4M3"}
 """torch's names of dtypes -> those of safetensors."""
 
@@ -113,7 +115,14 @@ def architecture_of(values: Mapping[str, Any], where: str) -> Architecture:
     built = build_family(config.with_values(model_type=model_type))
     built = with_head_of(built, named[0], config) if named else built
     dtype = config.text("dtype", "torch_dtype", default=built.dtype).removeprefix("torch.")
-    return replace(built, model_type=model_type, dtype=_DTYPES.get(dtype, "F32"))
+    return replace(built, model_type=model_type, dtype=_DTYPES.get(dtype, "F32"), activation=_activation(config))
+
+
+def _activation(config: Config) -> str:
+    """The name of the MLP's activation, in the config or in its text model's; empty where neither has one."""
+    text = config.section("text_config", "llm_config")
+    found = (one.text(*_ACTIVATION_KEYS) for one in (config, text) if one is not None)
+    return next((one for one in found if one), "")
 
 
 def build_family(config: Config) -> Architecture:

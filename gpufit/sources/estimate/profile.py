@@ -11,7 +11,7 @@ import json
 import platform
 
 from gpufit import __version__
-from gpufit.architecture.record import Architecture, CrossAttentionCache, StateCache
+from gpufit.architecture.record import Architecture, Component, CrossAttentionCache, StateCache
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UnreadableInputError
@@ -178,6 +178,11 @@ def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: We
         *weights.notes,
         *model.notes,
     ]
+    if any(one.component in (Component.VISION, Component.AUDIO) for one in model.weights):
+        notes.append(
+            "text alone: the towers' weights are counted, and nothing that images or sound take in a run (gpufit "
+            "profile --images measures)"
+        )
     release = parse_version(version)
     if (release.major, release.minor) > NEWEST:
         notes.append(

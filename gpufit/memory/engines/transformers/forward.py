@@ -9,7 +9,7 @@ models/llama/modeling_llama.py and its like.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpufit.architecture.record import (
     Architecture,
@@ -29,6 +29,14 @@ SINGLE = 4
 """Bytes of float32, which norms and scores are computed in."""
 INDEX = 8
 """Bytes of int64: token ids and masks as the tokenizer gives them."""
+MASK = 1
+"""Bytes of an entry of a boolean mask."""
+BEYOND_WINDOW: TermName = "per_token_squared_beyond_window"
+"""Pairs of every sequence whose prompt fills the window: from there on a mask is made for sliding layers
+(`_ignore_causal_mask_sdpa` in masking_utils.py)."""
+STEPS_OF_GELU = 3
+"""Results alive beside input and output of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), which
+`gelu_new` writes out (activations.py)."""
 OWNERS_OF_TABLES = ("llama",)
 """Families whose rotary tables went away with Llama's."""
 
@@ -64,10 +72,12 @@ class Extent:
     past: TermName | None
     """One for each token in it before; None for a prompt."""
     in_window: TermName
-    """One for each token that a sliding layer keeps."""
+    """One for each token that a sliding layer holds until the pass reaches it."""
+    left_in_window: TermName
+    """One for each token that it holds afterwards."""
 
 
-PROMPT = Extent("per_token", "per_position", "per_token_squared", "mask", "per_token", None, "per_token")
+PROMPT = Extent("per_token", "per_position", "per_token_squared", "mask", "per_token", None, "per_token", "per_token")
 STEP = Extent(
     "per_sequence",
     "constant",
@@ -76,10 +86,9 @@ STEP = Extent(
     "per_token",
     "per_past_token",
     "per_token_in_window",
+    "per_token_in_window",
 )
-FIRST = Extent(
-    "per_sequence", "constant", "per_token", "per_position", "per_token", "per_past_token", "per_prompt_token"
-)
+FIRST = replace(STEP, in_window="per_prompt_token")
 """The first step: sliding layers still hold the whole prompt, as prefill left it."""
 
 
@@ -117,6 +126,8 @@ class Forward:
         if model.rotary is not None and not keeps_tables(model, run.rules):
             turns = Size.of(extent.position, 2 * model.rotary.dim * run.element_bytes)
             made.append(tape.new(turns, "activations_bytes"))
+        if model.sliding_window is not None and extent.past is None and run.attention == "sdpa":
+            made.append(tape.new(Size.of(BEYOND_WINDOW, MASK)))
         if run.attention == "eager" and model.generates:
             whole = extent.score if run.rules.all_logits_twice else extent.pair
             made.append(tape.new(Size.of(whole, run.element_bytes)))
@@ -130,8 +141,9 @@ class Forward:
 
     # Caches
 
-    def _cache_size(self, kind: Cache, term: TermName | None, share: float = 1.0) -> Size:
-        """Bytes of a kind of cache, over its layers or a share of them; `term` counts the tokens of full attention."""
+    def _cache_size(self, kind: Cache, term: TermName | None, share: float = 1.0, *, after: bool = False) -> Size:
+        """Bytes of a kind of cache, over its layers or a share of them; `term` counts the tokens of full attention,
+        `after` says that the pass has been there."""
         run, layers = self.run, kind.layers
         if isinstance(kind, StateCache):
             size = kind.convolution_elements * run.element_bytes + kind.recurrent_elements * SINGLE
@@ -143,7 +155,7 @@ class Forward:
         if term is None:
             return Size()
         if isinstance(kind, AttentionCache) and kind.window is not None and run.rules.sliding_cache:
-            term = self.extent.in_window
+            term = self.extent.left_in_window if after else self.extent.in_window
         return Size.of(term, share * elements_per_token(kind, self.model, run.rules) * run.kv_element_bytes)
 
     def _whole_cache(self) -> list[int]:
@@ -174,13 +186,20 @@ class Forward:
         share = 1 / (2 * kind.layers)
         old = [tape.new(self._cache_size(kind, extent.past, share), "kv_cache_bytes") for _ in range(2)]
         made = []
+        # A sliding layer makes both copies before it gives up what they are copied from (`DynamicSlidingWindowLayer`).
+        slides = isinstance(kind, AttentionCache) and kind.window is not None and rules.sliding_cache
+        keeps_old = rules.whole_cache_twice or slides
         for before in old:
             # Until the cache adopts it, the longer copy is a temporary beside what it is copied from.
-            longer = tape.new(self._cache_size(kind, extent.cached, share))
-            if not rules.whole_cache_twice:
+            longer = tape.new(self._cache_size(kind, extent.cached, share, after=True))
+            if not keeps_old:
                 tape.free(before)
-            tape.become(longer, "kv_cache_bytes")
+                tape.become(longer, "kv_cache_bytes")
             made.append(longer)
+        if slides:
+            tape.free(*old)
+        for block in made:
+            tape.become(block, "kv_cache_bytes")
         tape.free(*fresh)
         return [*made, *(old if rules.whole_cache_twice else ())]
 
@@ -224,7 +243,7 @@ class Forward:
             tape.free(query, key)
             query, key = turned_query, turned_key
         own = self._update(kind, [key, value]) if kind is not None else [key, value]
-        repeated = self._repeated(kind)
+        repeated = [*self._repeated(kind), *self._masked(kind)]
         mixed = self._mix(heads, head_dim)
         tape.free(*repeated)
         out = tape.new(self.rows(model.hidden), "activations_bytes")
@@ -260,6 +279,20 @@ class Forward:
             return []
         whole = model.heads / kind.kv_heads / (2 * kind.layers)
         return [self.tape.new(self._cache_size(kind, self.extent.cached, whole)) for _ in range(2)]
+
+    def _masked(self, kind: Cache | None) -> list[int]:
+        """What a mask costs where a prompt fills the window of a sliding layer: SDPA takes it in the compute dtype, and
+        all heads of keys and values."""
+        run, extent = self.run, self.extent
+        if not isinstance(kind, AttentionCache) or kind.window is None:
+            return []
+        if extent.past is not None or run.attention != "sdpa":
+            return []
+        made = [self.tape.new(Size.of(BEYOND_WINDOW, run.element_bytes))]
+        if not run.rules.repeats_kv_for_sdpa and kind.kv_heads < self.model.heads:
+            width = self.model.heads * kind.key_dim * run.element_bytes
+            made += [self.tape.new(Size.of("per_token_beyond_window", width)) for _ in range(2)]
+        return made
 
     def _mix(self, heads: int, width: int) -> int:
         """Attention itself: fused kernels keep a sum a row, eager keeps every score."""
@@ -314,7 +347,9 @@ class Forward:
         tape = self.tape
         width = self.rows(intermediate)
         gate = tape.new(width, "activations_bytes")
-        active = tape.new(width, "activations_bytes")
+        steps = (width,) * STEPS_OF_GELU if self._in_steps() else ()
+        with tape.held(*steps):
+            active = tape.new(width, "activations_bytes")
         if self.model.gated:
             tape.free(gate)
             up = tape.new(width, "activations_bytes")
@@ -325,6 +360,11 @@ class Forward:
             tape.free(gate)
         down = tape.new(self.rows(self.model.hidden), "activations_bytes")
         tape.free(active, down)
+
+    def _in_steps(self) -> bool:
+        """Whether the activation is made of several operations, each with a result of its own."""
+        named = self.model.activation
+        return named in ("gelu_new", "gelu_fast", "gelu_python") or (not named and not self.model.gated)
 
     def _experts(self, experts: Experts) -> None:
         """Routed experts, and the ones that every token goes through."""
