@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from model_files import REPOSITORY
+from model_files import REPOSITORY, SMOLLM2, need
 
 from gpufit.cli.main import main
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```console\n\$ (gpufit fit [^\n]+)\n(.*?)\n```", README, re.DOTALL)
+EXAMPLES = re.findall(r"```console\n\$ (gpufit (?:fit|estimate) [^\n]+)\n(.*?)\n```", README, re.DOTALL)
 
 
 def test_the_readme_has_an_example() -> None:
@@ -29,9 +29,20 @@ def test_an_example_is_what_the_command_prints(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
+    if "models/" in command:
+        need(SMOLLM2)
+        (tmp_path / "models").symlink_to(SMOLLM2.parent)
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)[1:]) == 0
     assert capsysbinary.readouterr().out.decode() == shown + "\n"
+
+
+@pytest.mark.parametrize("table", ["summary_table", "formula_table"])
+def test_the_accuracy_tables_are_those_of_the_benchmark(table: str) -> None:
+    from benchmarks import accuracy_tables
+
+    assert getattr(accuracy_tables, table)() in README
+    assert "\n".join(accuracy_tables.verdict_lines()) in README
 
 
 def test_every_link_to_a_file_leads_to_one() -> None:
