@@ -33,7 +33,8 @@ class Fp8:
     @property
     def name(self) -> str:
         """The method in words."""
-        return f"{self.label}, " + ("one scale a tensor" if self.block is None else f"blocks of {self.block}")
+        scales = "one scale a tensor" if self.block is None else "blocks of {} x {}".format(*self.block)
+        return f"{self.label}, {scales}"
 
     def stands_for(self, weight: Weight, module: str) -> tuple[StoredAs, ...] | None:
         """The FP8 matrix of a linear layer and its scales."""

@@ -125,7 +125,7 @@ def _is_plain(tensor: LoadedTensor) -> bool:
 def _cast(tensor: LoadedTensor, dtype: str) -> LoadedTensor:
     if not _is_plain(tensor):
         return tensor
-    kept = (tensor.weight.dtype if tensor.weight is not None else None) or dtype
+    kept = dtype if tensor.weight is None else _dtype_of(tensor.weight, dtype)
     return replace(tensor, dtype=kept, size_bytes=element_bytes(tensor.shape, kept))
 
 
@@ -145,8 +145,13 @@ def _dense(tensors: list[LoadedTensor], dtype: str) -> tuple[LoadedTensor, ...]:
     return tuple(found)
 
 
+def _dtype_of(weight: Weight, dtype: str) -> str:
+    """What a weight that is not quantised is kept in, whatever was asked for."""
+    return "F32" if weight.upcast else weight.dtype or dtype
+
+
 def _as_before(weight: Weight, layers: tuple[int, ...], dtype: str) -> LoadedTensor:
-    plain = as_it_is(weight, weight.dtype or dtype)
+    plain = as_it_is(weight, _dtype_of(weight, dtype))
     return LoadedTensor(
         name=module_of(weight.name) + plain.suffix,
         dtype=plain.dtype,

@@ -9,9 +9,17 @@ import datetime
 import hashlib
 import json
 import platform
+from collections.abc import Mapping
 
 from gpufit import __version__
-from gpufit.architecture.record import Architecture, Component, CrossAttentionCache, StateCache
+from gpufit.architecture.quantization.registry import declared
+from gpufit.architecture.record import (
+    Architecture,
+    Component,
+    CompressedCache,
+    CrossAttentionCache,
+    StateCache,
+)
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UnreadableInputError
@@ -98,7 +106,7 @@ def estimate(request: EstimateRequest) -> Profile:
             untested=True,
         ),
         complete=True,
-        notes=_notes(version, headers, model, weights),
+        notes=_notes(version, headers, model, weights, dtype),
     )
 
 
@@ -107,8 +115,12 @@ def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
     missing = None
     if any(isinstance(one, StateCache) for one in model.caches):
         missing = "linear-attention and state-space layers"
-    elif model.decodes_apart or any(isinstance(one, CrossAttentionCache) for one in model.caches):
+    elif model.decodes_apart:
         missing = "encoder-decoders"
+    elif any(isinstance(one, CrossAttentionCache) for one in model.caches):
+        missing = "layers that attend to an encoder's output"
+    elif any(isinstance(one, CompressedCache) for one in model.caches):
+        missing = "layers that attend to compressed entries"
     if missing is not None:
         raise UnreadableInputError(
             f"{headers.name}: gpufit has no rules for what {missing} take as scratch in transformers; run the model on "
@@ -122,8 +134,18 @@ def _dtype(request: EstimateRequest, headers: ModelHeaders, model: Architecture)
         return ALIASES.get(request.dtype, request.dtype)
     if headers.format == "gguf":
         return "bfloat16"
-    stored = next((one.dtype for one in headers.stored if one.dtype in _TORCH_NAMES), model.dtype)
-    return _TORCH_NAMES.get(stored if "dtype" not in headers.config else model.dtype, "bfloat16")
+    stored = next((one.dtype for one in headers.stored if one.dtype in _TORCH_NAMES), None)
+    if _names_dtype(headers) or stored is None:
+        assumed = "BF16" if declared(headers.config, headers.config_where) is not None else "F32"
+        return _TORCH_NAMES.get(model.dtype if _names_dtype(headers) else assumed, "bfloat16")
+    return _TORCH_NAMES[stored]
+
+
+def _names_dtype(headers: ModelHeaders) -> bool:
+    """Whether the config, or that of its text model, says what dtype the weights are in."""
+    text = headers.config.get("text_config")
+    sections = (headers.config, text if isinstance(text, Mapping) else {})
+    return any(one.get(key) is not None for one in sections for key in ("dtype", "torch_dtype"))
 
 
 def _model_info(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> ModelInfo:
@@ -154,9 +176,6 @@ def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: We
     resident_shares = shares(weights.tensors)
     growing = sum(elements_per_token(one, model, run.rules) for one in model.caches)
     kv = "float8_e4m3fn" if run.kv_element_bytes == 1 else dtype
-    findings = []
-    if headers.format == "gguf":
-        findings.append(f"stored in {headers.stored[0].dtype}, resident {dtype}: transformers dequantises GGUF at load")
     return Precision(
         stored=headers.stored,
         resident=tuple(
@@ -166,11 +185,11 @@ def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: We
         compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
         kv=(DtypeShare(dtype=kv, size_bytes=growing * run.kv_element_bytes, tensors=0),) if growing else (),
         quantization=None if weights.method is None else Quantization(method=weights.method.name),
-        findings=tuple(findings),
+        findings=weights.findings,
     )
 
 
-def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: Weights) -> tuple[str, ...]:
+def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: Weights, dtype: str) -> tuple[str, ...]:
     notes = [
         f"computed for transformers {version} with these weights and dtypes, not for the model as such: another "
         "engine or release allocates otherwise",
@@ -178,6 +197,8 @@ def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: We
         *weights.notes,
         *model.notes,
     ]
+    if not headers.tensors and not _names_dtype(headers):
+        notes.append(f"neither the config nor a file names a dtype: {dtype} is assumed (--dtype names one)")
     if any(one.component in (Component.VISION, Component.AUDIO) for one in model.weights):
         notes.append(
             "text alone: the towers' weights are counted, and nothing that images or sound take in a run (gpufit "

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
+from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.loaded import tensors_of_config
 from gpufit.architecture.quantization.matching import tensors_of_files
 from gpufit.architecture.quantization.method import Method
 from gpufit.architecture.quantization.registry import declared, method_of
-from gpufit.architecture.record import Architecture, Component
-from gpufit.architecture.tensors import DTYPE_BITS, FLOATS, LoadedTensor
+from gpufit.architecture.quantization.transformers_load import FP8_CAPABILITY, resident
+from gpufit.architecture.record import Architecture
+from gpufit.architecture.tensors import LoadedTensor
+from gpufit.errors import UnreadableInputError
 from gpufit.profile.record import DtypeShare
 from gpufit.sources.model_files.record import ModelHeaders
 
@@ -23,18 +25,26 @@ class Weights:
     tensors: tuple[LoadedTensor, ...]
     method: Method | None
     """How they are quantised; None where they are not."""
+    findings: tuple[str, ...]
+    """Where memory differs from the files, in words."""
     notes: tuple[str, ...]
     """What the user should know of how they were told, in words."""
 
 
 def weights_in_memory(headers: ModelHeaders, model: Architecture, dtype: str) -> Weights:
-    """The tensors once the model is loaded in a dtype (`BF16`). Raises UnreadableInputError for a damaged or unknown
-    quantisation."""
-    method = method_of(declared(headers.config, headers.config_where), dtype)
+    """The tensors once the model is loaded in a dtype (`BF16`), on a card that computes FP8 and without the packages
+    that keep MXFP4 and GGUF packed. Raises UnreadableInputError for a damaged or unknown quantisation."""
+    is_gguf = headers.format == "gguf"
+    quantization = GGUF if is_gguf else declared(headers.config, headers.config_where)
+    method = method_of(quantization, dtype)
     found, notes = _told(headers, model, method, dtype)
-    kept = (one for one in found if one.weight is None or _is_loaded(one))
-    resident = tuple(_cast(one, dtype, headers.format == "gguf") for one in kept)
-    return Weights(resident, method, notes)
+    loaded = resident(model, found, quantization, dtype=dtype, capability=FP8_CAPABILITY)
+    if loaded.refused:
+        raise UnreadableInputError(f"{headers.name}: {loaded.refused}")
+    return Weights(loaded.tensors, method, loaded.notes, notes)
+
+
+GGUF = Config({"quant_method": "gguf"}, "a GGUF file")
 
 
 def _told(
@@ -58,20 +68,6 @@ def _told(
 
 def _counted(count: int, what: str) -> str:
     return f"1 {what}" if count == 1 else f"{count} {what}s"
-
-
-def _is_loaded(tensor: LoadedTensor) -> bool:
-    weight = tensor.weight
-    return weight is None or (weight.parameter and weight.component is not Component.PREDICTOR)
-
-
-def _cast(tensor: LoadedTensor, dtype: str, is_gguf: bool) -> LoadedTensor:
-    """A tensor in memory: floats in the dtype asked for, blocks of GGUF dequantised to it, all else as stored."""
-    wide = tensor.weight is not None and (tensor.weight.upcast or tensor.weight.dtype == "F32")
-    if not is_gguf and tensor.dtype not in FLOATS:
-        return tensor
-    loaded = "F32" if wide else dtype
-    return replace(tensor, dtype=loaded, size_bytes=math.prod(tensor.shape) * DTYPE_BITS[loaded] // 8)
 
 
 def shares(tensors: Iterable[LoadedTensor]) -> tuple[DtypeShare, ...]:
