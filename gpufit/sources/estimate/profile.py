@@ -73,7 +73,8 @@ def estimate(request: EstimateRequest) -> Profile:
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
     kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
     run = Run(rules, element_bytes, kv_bytes, request.attention or "sdpa", kernels)
-    kept = resident(model, run, [one.size_bytes for one in in_loading_order(weights.tensors)]).parts
+    stored_buffers = [one.size_bytes for one in weights.buffers]
+    kept = resident(model, run, [one.size_bytes for one in in_loading_order(weights.tensors)], stored_buffers).parts
     shape = shape_of(request, model.position_limit, model.generates, model.decodes_apart)
     return Profile(
         gpufit_version=__version__,

@@ -23,6 +23,8 @@ class Weights:
     """A model's tensors in memory."""
 
     tensors: tuple[LoadedTensor, ...]
+    buffers: tuple[LoadedTensor, ...]
+    """What older checkpoints store that are no weights: tables of positions."""
     method: Method | None
     """How they are quantised; None where they are not."""
     findings: tuple[str, ...]
@@ -38,11 +40,16 @@ def weights_in_memory(headers: ModelHeaders, model: Architecture, dtype: str) ->
     quantization = GGUF if is_gguf else declared(headers.config, headers.config_where)
     method = method_of(quantization, dtype)
     found, notes = _told(headers, model, method, dtype)
-    loaded = resident(model, found, quantization, dtype=dtype, capability=FP8_CAPABILITY)
+    buffers = tuple(one for one in found if one.weight is None and one.name.endswith(BUFFERS))
+    weights = [one for one in found if one not in buffers]
+    loaded = resident(model, weights, quantization, dtype=dtype, capability=FP8_CAPABILITY)
     if loaded.refused:
         raise UnreadableInputError(f"{headers.name}: {loaded.refused}")
-    return Weights(loaded.tensors, method, loaded.notes, notes)
+    return Weights(loaded.tensors, buffers, method, loaded.notes, notes)
 
+
+BUFFERS = (".position_ids", ".token_type_ids")
+"""How the names of stored tensors end that transformers registers as buffers."""
 
 GGUF = Config({"quant_method": "gguf"}, "a GGUF file")
 
@@ -54,10 +61,10 @@ def _told(
         return tensors_of_config(model, method, dtype), ()
     matched = tensors_of_files(model, headers.tensors, method, gguf=headers.format == "gguf")
     notes = []
-    if matched.unknown:
-        notes.append(
-            f"{_counted(len(matched.unknown), 'tensor')} that no shape rule knows ({matched.unknown[0]}): counted whole"
-        )
+    unknown = [name for name in matched.unknown if not name.endswith(BUFFERS)]
+    if unknown:
+        counted = _counted(len(unknown), "tensor")
+        notes.append(f"{counted} that no shape rule knows ({unknown[0]}): counted whole")
     if matched.missing:
         notes.append(
             f"{_counted(len(matched.missing), 'weight')} that the config implies and no file holds "

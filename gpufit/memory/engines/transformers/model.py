@@ -53,10 +53,10 @@ class Resident:
         return Parts(weights_bytes=weights, buffers_bytes=buffers, rounding_bytes=blocks - weights - buffers)
 
 
-def resident(model: Architecture, run: Run, weights: Iterable[int]) -> Resident:
+def resident(model: Architecture, run: Run, weights: Iterable[int], stored_buffers: Iterable[int] = ()) -> Resident:
     """Weights as the size of every tensor in bytes, in the order of loading, with the buffers that this release
-    registers beside them."""
-    buffers: list[int] = []
+    registers beside them and those that the checkpoint stores."""
+    buffers = list(stored_buffers)
     if model.rotary is not None:
         tables = keeps_tables(model, run.rules)
         owners = model.layers if tables else 1
