@@ -114,8 +114,9 @@ def _shape(arguments: argparse.Namespace, profile: Profile) -> Shape:
     new_tokens = arguments.new_tokens or (min(start.new_tokens, 1) if arguments.context else start.new_tokens)
     shape = Shape(arguments.context or start.context_tokens, new_tokens, arguments.concurrency or start.concurrency)
     if arguments.context is None or arguments.concurrency is None:
+        origin = "the scenario it was computed for" if not profile.cells else "the largest measured cell"
         say(
             f"scenario: context {format_tokens(shape.context_tokens)}, {shape.new_tokens} new tokens, "
-            f"{shape.concurrency} at once (what was not given is that of the largest measured cell)"
+            f"{shape.concurrency} at once (what was not given is that of {origin})"
         )
     return shape
