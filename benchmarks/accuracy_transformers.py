@@ -116,7 +116,7 @@ def phases_of(name: str, release: str, attention: str, quantization: str) -> tup
     config = METHODS.get(quantization)
     method = None if config is None else method_of(Config(config, quantization), "F16")
     tensors = tensors_of_config(model, method, "F16")
-    run = Run(rules_of(release), HALF, HALF, attention, kernels_of(model, tensors, method, HALF))
+    run = Run(rules_of(release), HALF, HALF, attention, kernels=kernels_of(model, tensors, method, HALF))
     sizes = [one.size_bytes for one in in_loading_order(tensors)]
     kept = resident(model, run, sizes).parts
     return kept.total_bytes, phases(model, run, kept)

@@ -53,7 +53,7 @@ def add_model_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--attn-implementation",
         choices=("sdpa", "eager", "flash_attention_2"),
-        help="attention implementation (default: sdpa)",
+        help="attention implementation (default: sdpa, eager where a family has no sdpa)",
     )
     parser.add_argument(
         "--engine-version", metavar="X.Y.Z", help="release of transformers (default: the newest whose rules are known)"

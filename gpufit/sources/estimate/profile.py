@@ -18,16 +18,17 @@ from gpufit.architecture.record import (
     Component,
     CompressedCache,
     CrossAttentionCache,
+    LatentCache,
     StateCache,
 )
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.transformers.forward import Run, elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.model import phases, resident
-from gpufit.memory.engines.transformers.rules import NEWEST, rules_of
+from gpufit.memory.engines.transformers.rules import NEWEST, default_attention, rules_of
 from gpufit.profile.record import (
     ComputeDtype,
     DeviceInfo,
@@ -72,7 +73,8 @@ def estimate(request: EstimateRequest) -> Profile:
     weights = weights_in_memory(headers, model, file_dtype)
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
     kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
-    run = Run(rules, element_bytes, kv_bytes, request.attention or "sdpa", kernels)
+    attention = _attention(request, headers, model)
+    run = Run(rules, element_bytes, kv_bytes, attention, file_dtype == "BF16", kernels)
     stored_buffers = [one.size_bytes for one in weights.buffers]
     kept = resident(model, run, [one.size_bytes for one in in_loading_order(weights.tensors)], stored_buffers).parts
     shape = shape_of(request, model.position_limit, model.generates, model.decodes_apart)
@@ -120,6 +122,8 @@ def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
         missing = "encoder-decoders"
     elif any(isinstance(one, CrossAttentionCache) for one in model.caches):
         missing = "layers that attend to an encoder's output"
+    elif any(isinstance(one, LatentCache) and one.indexer_dim for one in model.caches):
+        missing = "layers with a sparse-attention indexer"
     elif any(isinstance(one, CompressedCache) for one in model.caches):
         missing = "layers that attend to compressed entries"
     if missing is not None:
@@ -127,6 +131,16 @@ def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
             f"{headers.name}: gpufit has no rules for what {missing} take as scratch in transformers; run the model on "
             "fake tensors instead: gpufit simulate"
         )
+
+
+def _attention(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> str:
+    usual = default_attention(model.model_type)
+    if request.attention == "sdpa" and usual != "sdpa":
+        raise UsageError(
+            f"{headers.name}: {model.model_type} has no sdpa attention in transformers; ask for eager or "
+            "flash_attention_2"
+        )
+    return request.attention or usual
 
 
 def _dtype(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> str:

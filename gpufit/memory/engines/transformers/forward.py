@@ -51,6 +51,8 @@ class Run:
     kv_element_bytes: int
     attention: str
     """`eager`, `sdpa` or `flash_attention_2`."""
+    widens_for_softmax: bool = False
+    """Whether scores are copied to float32 before the softmax: those in bfloat16."""
     kernels: Kernels = NO_KERNELS
     """What the kernels of quantised weights take."""
 
@@ -98,6 +100,10 @@ class Forward:
     def __init__(self, model: Architecture, run: Run, extent: Extent) -> None:
         self.model, self.run, self.extent = model, run, extent
         self.tape = Tape()
+        self.fused_gate = any(one.name.endswith(".mlp.gate_up_proj.weight") for one in model.weights)
+        """Whether the checkpoint holds gate and up as one matrix (Phi 3, GLM 4)."""
+        self.has_sinks = any(one.name.endswith(".sinks") for one in model.weights)
+        """Whether attention has a sink beside the scores (gpt-oss)."""
 
     def rows(self, elements: float, element_bytes: int | None = None) -> Size:
         """So many elements for each token computed, in the compute dtype unless said otherwise."""
@@ -301,18 +307,37 @@ class Forward:
             with tape.held(self.rows(heads, SINGLE)):
                 return tape.new(self.rows(heads * width))
         scores = Size.of(extent.score, heads * run.element_bytes)
+        if self.has_sinks:
+            return self._mix_with_sinks(scores, heads, width)
         raw = tape.new(scores)
         scaled = tape.new(scores)
         tape.free(raw)
         masked = tape.new(scores)
         tape.free(scaled)
-        wide = tape.new(Size.of(extent.score, heads * SINGLE))
+        single = Size.of(extent.score, heads * SINGLE)
+        # The softmax is in float32; only float16 is widened inside the kernel (`softmax` in
+        # https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/SoftMax.cpp).
+        with tape.held(*((single,) if run.widens_for_softmax else ())):
+            wide = tape.new(single)
         weights = tape.new(scores)
         tape.free(wide, masked)
         mixed = tape.new(self.rows(heads * width))
         laid_out = tape.new(self.rows(heads * width))
         tape.free(mixed, weights)
         return laid_out
+
+    def _mix_with_sinks(self, scores: Size, heads: int, width: int) -> int:
+        """gpt-oss: scores, the same with a sink behind them, and its softmax, all in the compute dtype."""
+        tape = self.tape
+        plain = tape.new(scores)
+        combined = tape.new(scores)
+        with tape.held(scores):
+            tape.free(plain)
+            laid_out = tape.new(scores)
+        tape.free(combined)
+        mixed = tape.new(self.rows(heads * width))
+        tape.free(laid_out)
+        return mixed
 
     def _latent(self, kind: LatentCache) -> list[int]:
         """Multi-head latent attention: the latent is cached, then expanded to keys and values of every head."""
@@ -346,6 +371,15 @@ class Forward:
         """Gate, activation, up, product, down; without a gate: up, activation, down."""
         tape = self.tape
         width = self.rows(intermediate)
+        if self.fused_gate:
+            # One matrix makes gate and up; both are views of what it made until the layer returns.
+            both = tape.new(width * 2, "activations_bytes")
+            active = tape.new(width, "activations_bytes")
+            product = tape.new(width)
+            tape.free(active)
+            down = tape.new(self.rows(self.model.hidden), "activations_bytes")
+            tape.free(both, product, down)
+            return
         gate = tape.new(width, "activations_bytes")
         steps = (width,) * STEPS_OF_GELU if self._in_steps() else ()
         with tape.held(*steps):
@@ -371,22 +405,11 @@ class Forward:
         tape, hidden = self.tape, self.model.hidden
         router = tape.new(self.rows(experts.count), "activations_bytes")
         scores = tape.new(self.rows(experts.count, SINGLE))
-        result = tape.new(self.rows(hidden))
         if self.run.rules.grouped_experts:
-            chosen = experts.per_token
-            picked = tape.new(self.rows(chosen * hidden))
-            both = tape.new(self.rows(chosen * 2 * experts.intermediate))
-            active = tape.new(self.rows(chosen * experts.intermediate))
-            product = tape.new(self.rows(chosen * experts.intermediate))
-            tape.free(both, active)
-            down = tape.new(self.rows(chosen * hidden))
-            tape.free(product)
-            weighted = tape.new(self.rows(chosen * hidden))
-            tape.free(down)
-            ordered = tape.new(self.rows(chosen * hidden))
-            tape.free(weighted, picked, ordered)
+            result = self._grouped(experts)
         else:
             # One after another, each with the tokens that chose it: their share, if all are chosen alike.
+            result = tape.new(self.rows(hidden))
             share = experts.per_token / experts.count
             choices = tape.new(self.rows(experts.per_token * experts.count, INDEX))
             picked = tape.new(self.rows(share * hidden))
@@ -397,6 +420,23 @@ class Forward:
         if experts.shared_intermediate:
             self._mlp(experts.shared_intermediate)
         tape.free(router, scores, result)
+
+    def _grouped(self, experts: Experts) -> int:
+        """Every token once for each expert it chose, in one product; what they add up to."""
+        tape, chosen, hidden = self.tape, experts.per_token, self.rows(experts.per_token * self.model.hidden)
+        picked = tape.new(hidden)
+        both = tape.new(self.rows(chosen * 2 * experts.intermediate))
+        active = tape.new(self.rows(chosen * experts.intermediate), "activations_bytes")
+        product = tape.new(self.rows(chosen * experts.intermediate))
+        tape.free(both, active)
+        down = tape.new(hidden)
+        tape.free(product)
+        weighted = tape.new(hidden)
+        ordered = tape.new(hidden)
+        tape.free(weighted)
+        result = tape.new(self.rows(self.model.hidden))
+        tape.free(picked, down, ordered)
+        return result
 
     def _mlp_share(self, width: float) -> None:
         tape = self.tape

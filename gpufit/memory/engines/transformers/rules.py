@@ -15,6 +15,19 @@ OLDEST, NEWEST = (4, 33), (5, 24)
 """Releases whose sources the rules were read in; a later one is taken for the newest, and said to be."""
 
 
+EAGER_ONLY = (
+    "bloom", "deepseek_v4", "falcon_mamba", "gemma2", "gpt_neo", "gpt_oss", "granite_swa", "mamba", "mamba2",
+    "mimo_v2_flash", "mpnet", "mpt",
+)  # fmt: skip
+"""Families without SDPA: `_supports_sdpa` is not true in their modelling files of 5.24. They run eager attention unless
+flash is asked for."""
+
+
+def default_attention(model_type: str) -> str:
+    """The attention that a family runs where none is asked for."""
+    return "eager" if model_type in EAGER_ONLY else "sdpa"
+
+
 @dataclass(frozen=True)
 class Rules:
     """How one release runs a decoder."""
