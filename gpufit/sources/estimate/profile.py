@@ -12,7 +12,6 @@ import platform
 from collections.abc import Mapping
 
 from gpufit import __version__
-from gpufit.architecture.quantization.registry import declared
 from gpufit.architecture.record import (
     Architecture,
     Component,
@@ -151,7 +150,7 @@ def _dtype(request: EstimateRequest, headers: ModelHeaders, model: Architecture)
         return "bfloat16"
     stored = next((one.dtype for one in headers.stored if one.dtype in _TORCH_NAMES), None)
     if _names_dtype(headers) or stored is None:
-        assumed = "BF16" if declared(headers.config, headers.config_where) is not None else "F32"
+        assumed = "BF16" if model.generates else "F32"
         return _TORCH_NAMES.get(model.dtype if _names_dtype(headers) else assumed, "bfloat16")
     return _TORCH_NAMES[stored]
 

@@ -22,7 +22,7 @@ from gpufit.architecture.record import (
 )
 from gpufit.memory.engines.tape import Size, Tape
 from gpufit.memory.engines.transformers.kernels import NO_KERNELS, Kernels
-from gpufit.memory.engines.transformers.rules import Rules
+from gpufit.memory.engines.transformers.rules import CASTS_ROUTING, Rules
 from gpufit.profile.record import Phase, TermName
 
 SINGLE = 4
@@ -351,9 +351,8 @@ class Forward:
         both = tape.new(Size.of(cached, expanded * run.element_bytes), "activations_bytes")
         keys = tape.new(Size.of(cached, model.heads * model.head_dim * run.element_bytes))
         mixed = self._mix(model.heads, model.head_dim)
-        tape.free(query, turned, both, keys)
         out = tape.new(self.rows(model.hidden), "activations_bytes")
-        tape.free(mixed, out)
+        tape.free(mixed, query, turned, both, keys, out)
         return own
 
     def _mlp_layer(self, experts: Experts | None) -> None:
@@ -431,8 +430,10 @@ class Forward:
         tape.free(both, active)
         down = tape.new(hidden)
         tape.free(product)
-        weighted = tape.new(hidden)
-        ordered = tape.new(hidden)
+        casts = self.model.model_type in CASTS_ROUTING
+        scaled = hidden if casts else self.rows(chosen * self.model.hidden, SINGLE)
+        weighted = tape.new(scaled)
+        ordered = tape.new(scaled)
         tape.free(weighted)
         result = tape.new(self.rows(self.model.hidden))
         tape.free(picked, down, ordered)

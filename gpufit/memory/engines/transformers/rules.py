@@ -23,6 +23,14 @@ EAGER_ONLY = (
 flash is asked for."""
 
 
+CASTS_ROUTING = (
+    "ernie4_5_moe", "flex_olmo", "gpt_oss", "granitemoe", "granitemoehybrid", "granitemoeshared", "lfm2_moe", "olmoe",
+    "qwen2_moe", "qwen3_5_moe", "qwen3_5_moe_text", "qwen3_moe", "qwen3_next", "qwen3_omni_moe", "qwen3_vl_moe",
+)  # fmt: skip
+"""Families that cast what a token gives each of its experts back to the model's dtype (`router_top_value.to(...)` in
+their modelling files of 5.24); in all others it stays float32, and so do the experts' outputs that it multiplies."""
+
+
 def default_attention(model_type: str) -> str:
     """The attention that a family runs where none is asked for."""
     return "eager" if model_type in EAGER_ONLY else "sdpa"
