@@ -350,9 +350,11 @@ class Forward:
         turned = tape.new(self.rows(model.heads * model.head_dim))
         both = tape.new(Size.of(cached, expanded * run.element_bytes), "activations_bytes")
         keys = tape.new(Size.of(cached, model.heads * model.head_dim * run.element_bytes))
+        # Values are a view of what was expanded; attention lays them out by themselves.
+        values = tape.new(Size.of(cached, _value_width(model) * run.element_bytes))
         mixed = self._mix(model.heads, model.head_dim)
         out = tape.new(self.rows(model.hidden), "activations_bytes")
-        tape.free(mixed, query, turned, both, keys, out)
+        tape.free(mixed, query, turned, both, keys, values, out)
         return own
 
     def _mlp_layer(self, experts: Experts | None) -> None:
