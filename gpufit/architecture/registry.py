@@ -46,6 +46,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "plain": ("arcee", "bitnet", "exaone", "granite_swa", "apertus", "baichuan"),
     "kimi_linear": ("kimi_linear",),
     "glm_vl": ("glm4v", "glm4v_moe"),
+    "glm_next": ("glm5_next", "glm5_next_text"),
     "minicpm_v": ("minicpmv",),
     "mixtral": ("mixtral", "minimax", "minimax_m2", "phimoe"),
     "gpt_oss": ("gpt_oss",),

@@ -333,6 +333,12 @@ VARIANTS: list[tuple[str, str, dict[str, Any]]] = [
     ("glm4v", "Glm4vForConditionalGeneration", {"text_config": SMALL}),
     ("glm4v_moe", "Glm4vMoeForConditionalGeneration", {"text_config": SMALL | ROUTED | {"head_dim": 16}}),
     ("voxtral", "VoxtralForConditionalGeneration", {}),
+    ("glm5_next", "Glm5NextForConditionalGeneration", {}),
+    (
+        "glm_moe_dsa",
+        "GlmMoeDsaForCausalLM",
+        SMALL | LATENT | ROUTED | {"index_head_dim": 16, "index_topk_freq": 2, "index_skip_topk_offset": 1},
+    ),
     ("clip", "CLIPModel", {"projection_dim": 40}),
     ("siglip", "SiglipModel", {"vision_config": EYE | {"vision_use_head": False}}),
 ]
@@ -375,4 +381,4 @@ def test_every_family_is_compared_with_transformers() -> None:
         values.get("model_type", "qwen3_omni_moe") for values in CONFIGS.values()
     }
     # MiniMax's first family stores computed tables as buffers in transformers, which its checkpoints do not hold.
-    assert set(FAMILIES) - compared - REMOTE <= {"minimax", "gpt2", "qwen3_omni_moe", "mt5"}
+    assert set(FAMILIES) - compared - REMOTE <= {"minimax", "gpt2", "qwen3_omni_moe", "mt5", "glm5_next_text"}
