@@ -67,7 +67,17 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "t5": ("t5", "mt5", "umt5"),
     "bert": ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet", "deberta-v2"),
     "modernbert": ("modernbert", "nomic_bert"),
-    "qwen_vl": ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen3_omni_moe"),
+    "qwen_vl": (
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "qwen3_vl",
+        "qwen3_vl_moe",
+        "qwen3_5",
+        "qwen3_5_moe",
+        "qwen3_omni_moe",
+        "qwen2_5_omni",
+    ),
+    "kimi_vl": ("kimi_k25",),
     "qwen_audio": ("qwen2_audio", "voxtral"),
     "llava": (
         "llava",
