@@ -85,7 +85,7 @@ def _chat(config: Config) -> Architecture:
     )
     rotated = w.head_dim // 2
     frequencies = Weight(
-        "transformer.rotary_pos_emb.inv_freq", (rotated // 2,), Kind.STATE, Split.REPLICATED, parameter=False
+        "transformer.rotary_pos_emb.inv_freq", (max(rotated // 2, 1),), Kind.STATE, Split.REPLICATED, parameter=False
     )
     whole = Whole(
         model_type="chatglm",

@@ -19,6 +19,7 @@ from gpufit.architecture.blocks import (
 )
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, decoder, widths
+from gpufit.architecture.families.llava import shuffled
 from gpufit.architecture.families.towers import as_tower, depth, square
 from gpufit.architecture.joined import LLAVA_NAMES, joined, text_part
 from gpufit.architecture.record import Architecture, Component, Split
@@ -62,7 +63,7 @@ def _internvl(config: Config) -> Architecture:
     text = text_part(config.with_values(tie_word_embeddings=tied), "internlm2", key="llm_config")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=3200)
-    joint = width * int(1 / config.number("downsample_ratio", 0.5)) ** 2
+    joint = shuffled(config, width)
     projector = (
         *norm("mlp1.0", joint, bias=True),
         *linear("mlp1.1", text.hidden, joint, Split.REPLICATED, bias=True),

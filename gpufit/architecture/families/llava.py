@@ -145,8 +145,7 @@ def _internvl(config: Config) -> Architecture:
     text = text_part(config, "qwen2", tied=True)
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=1024)
-    ratio = config.number("downsample_ratio", 0.5)
-    joint = int(width * int(1 / ratio) ** 2)
+    joint = shuffled(config, width)
     return joined(
         config,
         text,
@@ -157,6 +156,14 @@ def _internvl(config: Config) -> Architecture:
             *two_layer_projector("multi_modal_projector", joint, text.hidden, normed=True),
         ),
     )
+
+
+def shuffled(config: Config, width: int) -> int:
+    """The width of patches joined to one by pixel shuffling: 1 / `downsample_ratio` of them on a side."""
+    ratio = config.number("downsample_ratio", 0.5)
+    if not 0.001 <= ratio <= 1:
+        raise config.wrong("downsample_ratio", "a number from 0.001 to 1")
+    return width * int(1 / ratio) ** 2
 
 
 def _side(config: Config, key: str, usual: int) -> int:
