@@ -57,9 +57,8 @@ def _internlm(config: Config) -> Architecture:
 
 
 def _internvl(config: Config) -> Architecture:
-    nested = config.part("llm_config")
     # The language model's own flag decides: the whole's class ties nothing.
-    tied = nested.flag("tie_word_embeddings")
+    tied = config.part("llm_config").flag("tie_word_embeddings")
     text = text_part(config.with_values(tie_word_embeddings=tied), "internlm2", key="llm_config")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=3200)

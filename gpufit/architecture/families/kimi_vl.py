@@ -14,9 +14,8 @@ from gpufit.architecture.record import Architecture, Component, Split
 
 
 def build(config: Config) -> Architecture:
-    """The shapes of a Kimi K2.5. The whole says whether the head is tied, else its language model."""
-    nested = config.part("text_config")
-    text = text_part(config, "deepseek_v3", tied=nested.flag("tie_word_embeddings", default=True))
+    """The shapes of a Kimi K2.5."""
+    text = text_part(config, "deepseek_v3")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", "vt_hidden_size", default=1152)
     sides = vision.counts("merge_kernel_size", 1) or (2, 2)

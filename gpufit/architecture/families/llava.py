@@ -96,10 +96,8 @@ def _gemma3(config: Config) -> Architecture:
 
 
 def _mistral3(config: Config) -> Architecture:
-    """Mistral Small 3.1 and Ministral 3. The head is tied unless the config, or its text part, says otherwise."""
-    nested = config.part("text_config")
-    tied = nested.flag("tie_word_embeddings", default=True) if not config.has("tie_word_embeddings") else False
-    text = text_part(config, "mistral", tied=tied)
+    """Mistral Small 3.1 and Ministral 3."""
+    text = text_part(config, "mistral")
     absent = {"image_size": 1540, "patch_size": 14}
     tower, width = _tower(config, "pixtral", absent)
     side = config.count("spatial_merge_size", default=2)
@@ -142,7 +140,7 @@ def _paligemma(config: Config) -> Architecture:
 
 
 def _internvl(config: Config) -> Architecture:
-    text = text_part(config, "qwen2", tied=True)
+    text = text_part(config, "qwen2")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=1024)
     joint = shuffled(config, width)
