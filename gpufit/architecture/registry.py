@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from gpufit.architecture.config import Config
 from gpufit.architecture.heads import with_head_of
@@ -111,11 +110,13 @@ _DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F
 """torch's names of dtypes -> those of safetensors."""
 
 
-def architecture_of(values: Mapping[str, Any], where: str) -> Architecture:
-    """The architecture that a config describes; `where` is what errors call it.
+def architecture_of(values: object, where: str) -> Architecture:
+    """The architecture that a config, as JSON reads it, describes; `where` is what errors call it.
 
     Raises UnreadableInputError for a damaged config, and for a family that no rule here knows: it is never guessed.
     """
+    if not isinstance(values, Mapping):
+        raise UnreadableInputError(f"{where}: holds no object, so it is no config")
     config = Config(values, where)
     named = config.texts("architectures") or ()
     model_type = config.text("model_type") or next((_CLASSES[one] for one in named if one in _CLASSES), "")

@@ -155,3 +155,27 @@ def test_the_registry_names_modules_that_are_there() -> None:
 
     for family, module in FAMILIES.items():
         assert callable(importlib.import_module(f"gpufit.architecture.families.{module}").build), family
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        # Latent attention: a head's key has 128 elements without positions and 64 with them.
+        ("deepseek-ai/DeepSeek-V3", ("BF16", 192, 163840, 64, 4096)),
+        ("openai/gpt-oss-120b", ("BF16", 64, 131072, 64, 4096)),
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", ("BF16", 128, 131072, 128, 8192)),
+        ("microsoft/phi-2", ("F16", 80, 2048, 32, None)),
+        # A quarter of a head's 256 dimensions.
+        ("Qwen/Qwen3.5-27B", ("BF16", 256, 262144, 64, None)),
+    ],
+)
+def test_widths_beside_the_shapes(name: str, told: tuple[object, ...]) -> None:
+    it = architecture_of(CONFIGS[name], name)
+    assert it.rotary is not None
+    assert (it.dtype, it.head_dim, it.position_limit, it.rotary.dim, it.rotary.original_positions) == told
+
+
+def test_the_widest_mlp_is_told() -> None:
+    # Llama 4 Maverick: dense layers of 16,384 among layers of experts of 8,192; Scout has experts alone.
+    assert architecture_of(CONFIGS["meta-llama/Llama-4-Maverick-17B-128E-Instruct"], "").intermediate == 16384
+    assert architecture_of(CONFIGS["meta-llama/Llama-4-Scout-17B-16E-Instruct"], "").intermediate == 8192

@@ -163,7 +163,7 @@ def build(config: Config) -> Architecture:
         *(gated_mlp(f"{_AT}.mlp", dense, hidden=w.hidden, intermediate=w.intermediate) if dense else ()),
         *(_experts(w, mixture, sparse) if sparse else ()),
     )
-    return decoder(
+    built = decoder(
         config,
         w,
         whole,
@@ -180,6 +180,8 @@ def build(config: Config) -> Architecture:
         else None,
         extra=_predictor(config, w, family, mixture, bias=bias),
     )
+    it = _latent(config, family)
+    return replace(built, head_dim=it.nope + it.rope) if family.latent else built
 
 
 def _mixture(config: Config, family: _Family) -> _Mixture:

@@ -7,6 +7,8 @@ Shapes and defaults: glm and glm4 in https://github.com/huggingface/transformers
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import gated_mlp, linear, norm
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import (
@@ -132,4 +134,7 @@ def _qwen(config: Config) -> Architecture:
         embed="transformer.wte",
         final="transformer.ln_f",
     )
-    return decoder(config, w, whole, layers, (w.full_cache,))
+    # Its configs name the dtype by one flag each.
+    named = {"bf16": "bfloat16", "fp16": "float16"}
+    dtype = next((name for flag, name in named.items() if config.flag(flag)), "float32")
+    return replace(decoder(config, w, whole, layers, (w.full_cache,)), dtype=dtype)

@@ -101,7 +101,8 @@ def _text(config: Config) -> Architecture:
         tied=config.flag("tie_word_embeddings"),
         rotary_dim=it.rope,
     )
-    return decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    built = decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    return replace(built, head_dim=it.nope + it.rope)
 
 
 def _latent(config: Config) -> Latent:

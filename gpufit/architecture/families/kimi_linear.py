@@ -7,6 +7,8 @@ inputs of three convolutions and one key x value matrix a head.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import (
     Layers,
     Weights,
@@ -57,7 +59,9 @@ def build(config: Config) -> Architecture:
         tied=config.flag("tie_word_embeddings"),
         rotary_dim=0,
     )
-    return decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    built = decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    it = _latent(config, rank, rope)
+    return replace(built, head_dim=it.nope + it.rope)
 
 
 def _seeing(config: Config, w: Widths) -> Layers:
