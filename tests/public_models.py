@@ -71,7 +71,8 @@ def built_on_meta(config: Any, class_name: str) -> Any:
     if not hasattr(config, "tie_word_embeddings"):
         # Some configs of nested models have no such key, yet their classes read it when they tie weights.
         config.tie_word_embeddings = False
-    name = class_name.replace("Qwen3OmniMoeFor", "Qwen3OmniMoeThinkerFor")
+    # Of an Omni the thinker alone is told, which has a class of its own.
+    name = re.sub("Omni(Moe)?For", r"Omni\1ThinkerFor", class_name)
     with torch.device("meta"):
         return getattr(transformers, name)._from_config(config, dtype=torch.bfloat16)
 
@@ -101,6 +102,14 @@ def tensors_of(architecture: Architecture) -> Tensors:
         for one in architecture.weights
         if one.component is not Component.PREDICTOR and not one.name.endswith("inv_freq")
     )
+
+
+def by_shape(tensors: Tensors) -> Tensors:
+    """The same tensors without their names, where a checkpoint's are not those that transformers would write."""
+    found: Tensors = Counter()
+    for (_, shape), copies in tensors.items():
+        found["", shape] += copies
+    return found
 
 
 def _counted(rows: Any) -> Tensors:

@@ -17,12 +17,17 @@ INNER_NAMES = (("model.", "model.language_model."),)
 
 
 def text_part(config: Config, usual: str, *, tied: bool = False, key: str = "text_config") -> Architecture:
-    """The language model of a nested config; `tied` is what the whole means when it does not say."""
+    """The language model of a nested config.
+
+    Whether its head is tied the whole's own flag says, else the nested config's, else `tied`: until transformers 5 the
+    nested config decided alone, and published checkpoints of that time follow it.
+    """
     text = config.part(key)
+    nested = text.flag("tie_word_embeddings", default=tied)
     return build_family(
         text.with_values(
             model_type=text.text("model_type", default=usual),
-            tie_word_embeddings=config.flag("tie_word_embeddings", default=tied),
+            tie_word_embeddings=config.flag("tie_word_embeddings", default=nested),
         )
     )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from gpufit.architecture.config import Config
 from gpufit.architecture.heads import with_head_of
@@ -46,6 +45,7 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "plain": ("arcee", "bitnet", "exaone", "granite_swa", "apertus", "baichuan"),
     "kimi_linear": ("kimi_linear",),
     "glm_vl": ("glm4v", "glm4v_moe"),
+    "glm_next": ("glm5_next", "glm5_next_text"),
     "minicpm_v": ("minicpmv",),
     "mixtral": ("mixtral", "minimax", "minimax_m2", "phimoe"),
     "gpt_oss": ("gpt_oss",),
@@ -66,7 +66,17 @@ _MODULES: dict[str, tuple[str, ...]] = {
     "t5": ("t5", "mt5", "umt5"),
     "bert": ("bert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "mpnet", "deberta-v2"),
     "modernbert": ("modernbert", "nomic_bert"),
-    "qwen_vl": ("qwen2_vl", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen3_omni_moe"),
+    "qwen_vl": (
+        "qwen2_vl",
+        "qwen2_5_vl",
+        "qwen3_vl",
+        "qwen3_vl_moe",
+        "qwen3_5",
+        "qwen3_5_moe",
+        "qwen3_omni_moe",
+        "qwen2_5_omni",
+    ),
+    "kimi_vl": ("kimi_k25",),
     "qwen_audio": ("qwen2_audio", "voxtral"),
     "llava": (
         "llava",
@@ -102,11 +112,13 @@ _DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F
 """torch's names of dtypes -> those of safetensors."""
 
 
-def architecture_of(values: Mapping[str, Any], where: str) -> Architecture:
-    """The architecture that a config describes; `where` is what errors call it.
+def architecture_of(values: object, where: str) -> Architecture:
+    """The architecture that a config, as JSON reads it, describes; `where` is what errors call it.
 
     Raises UnreadableInputError for a damaged config, and for a family that no rule here knows: it is never guessed.
     """
+    if not isinstance(values, Mapping):
+        raise UnreadableInputError(f"{where}: holds no object, so it is no config")
     config = Config(values, where)
     named = config.texts("architectures") or ()
     model_type = config.text("model_type") or next((_CLASSES[one] for one in named if one in _CLASSES), "")

@@ -2,9 +2,11 @@
 
 import json
 import math
+from typing import Any
 
 import pytest
 from architectures import ARCHITECTURES
+from model_variants import VARIANTS
 from public_models import CONFIGS, FACTS
 
 from gpufit.architecture.record import (
@@ -77,6 +79,72 @@ def test_caches_are_those_that_a_run_measured(name: str) -> None:
             )
             compared += 1
     assert compared or not architecture.generates
+
+
+RUN = {
+    "bamba",
+    "bitnet",
+    "cohere2",
+    "deepseek_v32",
+    "falcon_h1",
+    "falcon_mamba",
+    "gemma4_text",
+    "glm4_moe",
+    "gpt_bigcode",
+    "lfm2",
+    "mimo_v2_flash",
+    "mllama_text_model",
+    "nemotron_h",
+    "phi3",
+    "qwen3_5_text",
+}
+"""Families that no recording covers, with caches of every kind among them."""
+TOKENS = 24
+
+
+@pytest.mark.model
+@pytest.mark.parametrize(
+    ("family", "class_name", "settings"),
+    [row for row in VARIANTS if row[0] in RUN],
+    ids=[f"{row[1]}-{number}" for number, row in enumerate(VARIANTS) if row[0] in RUN],
+)
+def test_a_run_caches_what_is_told(family: str, class_name: str, settings: dict[str, Any]) -> None:
+    import torch
+    import transformers
+
+    config = transformers.AutoConfig.for_model(family, **settings)
+    values = json.loads(json.dumps(config.to_dict())) | {"architectures": [class_name]}
+    architecture = architecture_of(values, family)
+    torch.manual_seed(0)
+    model = getattr(transformers, class_name)._from_config(config, dtype=torch.bfloat16).eval()
+    with torch.no_grad():
+        output = model(input_ids=torch.arange(5, 5 + TOKENS)[None], use_cache=True)
+    kept: dict[int, int] = {}
+    _collect(output.past_key_values if getattr(output, "cache", None) is None else output.cache, kept, set())
+    # Cross attention has nothing to look at without an image; an indexer's keys lie beside the latents.
+    told = sum(_bytes(one, TOKENS, 0) for one in architecture.caches)
+    indexed = [one for one in architecture.caches if isinstance(one, LatentCache)]
+    assert sum(kept.values()) == told + sum(TOKENS * one.layers * one.indexer_dim * BF16 for one in indexed)
+
+
+def _collect(found: Any, kept: dict[int, int], seen: set[int]) -> None:
+    """Bytes of every storage of numbers that a cache holds; counters of tokens are left out."""
+    import torch
+
+    if id(found) in seen:
+        return
+    seen.add(id(found))
+    if isinstance(found, torch.Tensor):
+        if found.is_floating_point():
+            kept[found.untyped_storage().data_ptr()] = found.untyped_storage().nbytes()
+    elif isinstance(found, dict):
+        for one in found.values():
+            _collect(one, kept, seen)
+    elif isinstance(found, (list, tuple)):
+        for one in found:
+            _collect(one, kept, seen)
+    elif type(found).__module__ == "transformers.cache_utils":
+        _collect(vars(found), kept, seen)
 
 
 def _per_token(name: str) -> int:

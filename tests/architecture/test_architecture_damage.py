@@ -32,6 +32,11 @@ def test_an_unknown_family_is_refused_with_the_way_out() -> None:
     assert "gpufit simulate" in line
 
 
+@pytest.mark.parametrize("values", [[], "llama", None, 7])
+def test_what_is_no_object_is_no_config(values: Any) -> None:
+    _refused(values)
+
+
 def test_a_config_without_a_family_is_refused() -> None:
     assert "model_type" in _refused({key: one for key, one in LLAMA.items() if key != "model_type"})
 

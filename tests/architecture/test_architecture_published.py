@@ -108,3 +108,16 @@ MODELS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("name", sorted(MODELS))
 def test_a_published_count_is_met_to_the_element(name: str) -> None:
     assert architecture_of(MODELS[name], name).stored_elements == COUNTS[name]
+
+
+def test_a_nested_language_model_says_whether_its_head_is_tied() -> None:
+    # https://huggingface.co/mistralai/Mistral-Small-3.1-24B-Instruct-2503 : 24.01 billion, head and embeddings apart;
+    # neither the whole nor its text part has the flag. 131,072 x 5,120 is one of the two tables.
+    text = _widths(5120, 40, 32, 8, 32768, 131072) | {"model_type": "mistral", "head_dim": 128}
+    vision = {"model_type": "pixtral", "hidden_size": 1024, "num_hidden_layers": 24, "patch_size": 14}
+    values = {"model_type": "mistral3", "text_config": text, "vision_config": vision | {"intermediate_size": 4096}}
+    apart = architecture_of(values, "config.json")
+    assert round(apart.parameters / 1e9, 2) == 24.01
+    tied = architecture_of(values | {"text_config": text | {"tie_word_embeddings": True}}, "config.json")
+    assert apart.parameters - tied.parameters == 131072 * 5120
+    assert architecture_of(values | {"tie_word_embeddings": True}, "config.json").tied

@@ -3,7 +3,16 @@
 import time
 
 import pytest
-from public_models import CONFIGS, COUNTS, built_on_meta, config_of, fewer_experts, tensors_of, tensors_of_model
+from public_models import (
+    CONFIGS,
+    COUNTS,
+    built_on_meta,
+    by_shape,
+    config_of,
+    fewer_experts,
+    tensors_of,
+    tensors_of_model,
+)
 
 from gpufit.architecture.record import Architecture, Component, Kind
 from gpufit.architecture.registry import FAMILIES, architecture_of
@@ -29,18 +38,9 @@ def test_a_public_model_has_the_tensors_that_transformers_makes(name: str) -> No
     theirs = tensors_of_model(built_on_meta(config_of(values), architecture.class_name))
     if architecture.model_type == "deepseek_v4":
         # DeepSeek's own names have no `model.`; only shapes can be compared.
-        ours, theirs = _by_shape(ours), _by_shape(theirs)
+        ours, theirs = by_shape(ours), by_shape(theirs)
     assert ours - theirs == {}
     assert theirs - ours == {}
-
-
-def _by_shape(tensors: dict) -> dict:
-    from collections import Counter
-
-    found = Counter()
-    for (_, shape), copies in tensors.items():
-        found[shape] += copies
-    return found
 
 
 @pytest.mark.parametrize("name", sorted(CONFIGS))
@@ -105,6 +105,40 @@ def test_the_layer_for_multi_token_prediction_is_as_large_as_stated(name: str, t
     assert size - copies == pytest.approx(total, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "deepseek-ai/DeepSeek-V3",
+        "deepseek-ai/DeepSeek-V3.2",
+        "zai-org/GLM-5",
+        "Qwen/Qwen3-Next-80B-A3B",
+        "Qwen/Qwen3.5-27B",
+        "Qwen/Qwen3.5-35B-A3B",
+    ],
+)
+def test_predictors_are_those_that_transformers_makes(name: str) -> None:
+    import torch
+    from transformers.modeling_layers import MtpModel
+
+    values = fewer_experts(CONFIGS[name])
+    architecture = architecture_of(values, name)
+    config = config_of(values)
+    main = built_on_meta(config, architecture.class_name)
+    # transformers takes the kind of the predicting layers from keys that these configs do not have.
+    text = config.get_text_config()
+    text.num_mtp_layers = 1
+    text.mtp_layer_types, text.mtp_mlp_layer_types = ["full_attention"], ["sparse"]
+    with torch.device("meta"):
+        predictor = MtpModel(main, 1).layers
+    theirs = sum(one.numel() for one in (*predictor.parameters(), *predictor.buffers()))
+    ours = sum(
+        one.elements * one.copies
+        for one in architecture.weights
+        if one.component is Component.PREDICTOR and one.kind not in (Kind.EMBEDDING, Kind.HEAD)
+    )
+    assert ours == theirs
+
+
 def test_a_model_of_many_experts_is_told_in_a_moment() -> None:
     values = CONFIGS["deepseek-ai/DeepSeek-V3"]
     architecture_of(values, "config.json")
@@ -121,3 +155,27 @@ def test_the_registry_names_modules_that_are_there() -> None:
 
     for family, module in FAMILIES.items():
         assert callable(importlib.import_module(f"gpufit.architecture.families.{module}").build), family
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        # Latent attention: a head's key has 128 elements without positions and 64 with them.
+        ("deepseek-ai/DeepSeek-V3", ("BF16", 192, 163840, 64, 4096)),
+        ("openai/gpt-oss-120b", ("BF16", 64, 131072, 64, 4096)),
+        ("meta-llama/Llama-3.2-11B-Vision-Instruct", ("BF16", 128, 131072, 128, 8192)),
+        ("microsoft/phi-2", ("F16", 80, 2048, 32, None)),
+        # A quarter of a head's 256 dimensions.
+        ("Qwen/Qwen3.5-27B", ("BF16", 256, 262144, 64, None)),
+    ],
+)
+def test_widths_beside_the_shapes(name: str, told: tuple[object, ...]) -> None:
+    it = architecture_of(CONFIGS[name], name)
+    assert it.rotary is not None
+    assert (it.dtype, it.head_dim, it.position_limit, it.rotary.dim, it.rotary.original_positions) == told
+
+
+def test_the_widest_mlp_is_told() -> None:
+    # Llama 4 Maverick: dense layers of 16,384 among layers of experts of 8,192; Scout has experts alone.
+    assert architecture_of(CONFIGS["meta-llama/Llama-4-Maverick-17B-128E-Instruct"], "").intermediate == 16384
+    assert architecture_of(CONFIGS["meta-llama/Llama-4-Scout-17B-16E-Instruct"], "").intermediate == 8192

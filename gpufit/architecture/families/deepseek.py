@@ -29,7 +29,8 @@ from gpufit.architecture.blocks import (
 )
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, Widths, chosen, decoder, kinds, of_kind, widths
-from gpufit.architecture.record import Architecture, Component, Experts, LatentCache, Split
+from gpufit.architecture.families.latent import Latent, indexing, latent_attention
+from gpufit.architecture.record import Architecture, Cache, Component, Experts, LatentCache, Split
 
 _AT = "model.layers.{layer}"
 
@@ -131,19 +132,6 @@ _SAME = {"kimi_k2": "deepseek_v3"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Latent:
-    """Widths of latent attention."""
-
-    q_rank: int | None
-    kv_rank: int
-    nope: int
-    rope: int
-    value: int
-    indexer_dim: int
-    indexer_heads: int
-
-
-@dataclass(frozen=True, slots=True)
 class _Mixture:
     """Experts of one layer."""
 
@@ -175,14 +163,12 @@ def build(config: Config) -> Architecture:
         *(gated_mlp(f"{_AT}.mlp", dense, hidden=w.hidden, intermediate=w.intermediate) if dense else ()),
         *(_experts(w, mixture, sparse) if sparse else ()),
     )
-    latent = _latent(config, family)
-    cache = LatentCache(w.layers, latent.kv_rank, latent.rope, latent.indexer_dim)
-    return decoder(
+    built = decoder(
         config,
         w,
         whole,
         layers,
-        (cache,) if family.latent else (w.full_cache,),
+        _caches(config, w, family),
         experts=Experts(
             len(sparse),
             mixture.count,
@@ -194,6 +180,8 @@ def build(config: Config) -> Architecture:
         else None,
         extra=_predictor(config, w, family, mixture, bias=bias),
     )
+    it = _latent(config, family)
+    return replace(built, head_dim=it.nope + it.rope) if family.latent else built
 
 
 def _mixture(config: Config, family: _Family) -> _Mixture:
@@ -212,16 +200,16 @@ def _sparse(config: Config, w: Widths, family: _Family) -> Layers:
     return of_kind(kinds(config, w.layers, usual, "mlp_layer_types"), "sparse")
 
 
-def _latent(config: Config, family: _Family) -> _Latent:
+def _latent(config: Config, family: _Family) -> Latent:
     given = "q_lora_rank" in config.values
-    return _Latent(
-        config.maybe("q_lora_rank") if given else family.q_rank,
-        config.count("kv_lora_rank", default=family.kv_rank),
-        config.count("qk_nope_head_dim", default=family.nope, least=0),
-        config.count("qk_rope_head_dim", default=family.rope),
-        config.count("v_head_dim", default=family.value),
-        config.count("index_head_dim", default=128) if family.indexer else 0,
-        config.count("index_n_heads", default=64 if family.usual is _V3 else 32),
+    return Latent(
+        q_rank=config.maybe("q_lora_rank") if given else family.q_rank,
+        kv_rank=config.count("kv_lora_rank", default=family.kv_rank),
+        nope=config.count("qk_nope_head_dim", default=family.nope, least=0),
+        rope=config.count("qk_rope_head_dim", default=family.rope),
+        value=config.count("v_head_dim", default=family.value),
+        indexer_dim=config.count("index_head_dim", default=128) if family.indexer else 0,
+        indexer_heads=config.count("index_n_heads", default=64 if family.usual is _V3 else 32),
     )
 
 
@@ -238,38 +226,20 @@ def _attention(config: Config, w: Widths, family: _Family, layers: Layers, *, bi
             bias=bias,
             out_bias=bias,
         )
-    it = _latent(config, family)
-    key = it.nope + it.rope
-    return (
-        *_queries(at, w, it, layers, bias=bias),
-        *linear(f"{at}.kv_a_proj_with_mqa", it.kv_rank + it.rope, w.hidden, Split.REPLICATED, layers, bias=bias),
-        *norm(f"{at}.kv_a_layernorm", it.kv_rank, layers),
-        *linear(f"{at}.kv_b_proj", w.heads * (key - it.rope + it.value), it.kv_rank, Split.COLUMN, layers),
-        *linear(f"{at}.o_proj", w.hidden, w.heads * it.value, Split.ROW, layers, bias=bias),
-        *(_indexer(f"{at}.indexer", w, it, layers) if it.indexer_dim else ()),
+    return latent_attention(at, w, _latent(config, family), layers, indexing(config, layers), bias=bias)
+
+
+def _caches(config: Config, w: Widths, family: _Family) -> tuple[Cache, ...]:
+    if not family.latent:
+        return (w.full_cache,)
+    it, own = _latent(config, family), indexing(config, w.stack)
+    if not family.indexer:
+        return (LatentCache(w.layers, it.kv_rank, it.rope),)
+    found = (
+        LatentCache(len(own), it.kv_rank, it.rope, it.indexer_dim),
+        LatentCache(w.layers - len(own), it.kv_rank, it.rope),
     )
-
-
-def _queries(at: str, w: Widths, it: _Latent, layers: Layers, *, bias: bool) -> Weights:
-    out = w.heads * (it.nope + it.rope)
-    if it.q_rank is None:
-        return linear(f"{at}.q_proj", out, w.hidden, Split.COLUMN, layers)
-    return (
-        *linear(f"{at}.q_a_proj", it.q_rank, w.hidden, Split.REPLICATED, layers, bias=bias),
-        *norm(f"{at}.q_a_layernorm", it.q_rank, layers),
-        *linear(f"{at}.q_b_proj", out, it.q_rank, Split.COLUMN, layers),
-    )
-
-
-def _indexer(at: str, w: Widths, it: _Latent, layers: Layers) -> Weights:
-    """The indexer, whole on each rank as vLLM keeps it."""
-    into = it.q_rank or w.hidden
-    return (
-        *linear(f"{at}.wq_b", it.indexer_heads * it.indexer_dim, into, Split.REPLICATED, layers),
-        *linear(f"{at}.wk", it.indexer_dim, w.hidden, Split.REPLICATED, layers),
-        *norm(f"{at}.k_norm", it.indexer_dim, layers, bias=True),
-        *linear(f"{at}.weights_proj", it.indexer_heads, w.hidden, Split.REPLICATED, layers),
-    )
+    return tuple(one for one in found if one.layers)
 
 
 def _experts(w: Widths, it: _Mixture, layers: Layers) -> Weights:

@@ -2,7 +2,8 @@
 
 Shapes and defaults: falcon, bloom, gpt_neox and mpt in
 https://github.com/huggingface/transformers/tree/main/src/transformers/models
-Falcon 7B has one KV head (`multi_query`, whatever `num_kv_heads` says); the newer decoder has `num_kv_heads`. GPT-NeoX
+Falcon 7B has one KV head (`multi_query`, whatever `num_kv_heads` says); the newer decoder has `num_kv_heads`, which
+transformers copies to every query head before it caches them, unlike other engines. GPT-NeoX
 checkpoints of before 2023 also store rotary frequencies and masks, which are left out here.
 """
 
@@ -27,7 +28,8 @@ def build(config: Config) -> Architecture:
 def _four_times(config: Config, usual: Usual, *keys: str) -> Widths:
     """Widths where the inner one is four times the hidden one unless a key says otherwise."""
     hidden = config.width("hidden_size", "n_embed", "d_model", usual=usual.hidden)
-    return widths(config.with_values(intermediate_size=config.maybe(*keys) or 4 * hidden, hidden_size=hidden), usual)
+    inner = config.maybe(*keys) or 4 * hidden
+    return widths(config.with_values(intermediate_size=inner, hidden_size=hidden, num_key_value_heads=None), usual)
 
 
 def _packed(at: str, w: Widths, out: int, names: tuple[str, str], *, bias: bool) -> Weights:
@@ -103,7 +105,7 @@ def _bloom(config: Config) -> Architecture:
 
 
 def _neox(config: Config) -> Architecture:
-    w = widths(config, _NEOX)
+    w = widths(config.with_values(num_key_value_heads=None), _NEOX)
     at = "gpt_neox.layers.{layer}"
     bias = config.flag("attention_bias", default=True)
     layers = (

@@ -7,6 +7,8 @@ Shapes and defaults: glm and glm4 in https://github.com/huggingface/transformers
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import gated_mlp, linear, norm
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import (
@@ -85,7 +87,7 @@ def _chat(config: Config) -> Architecture:
     )
     rotated = w.head_dim // 2
     frequencies = Weight(
-        "transformer.rotary_pos_emb.inv_freq", (rotated // 2,), Kind.STATE, Split.REPLICATED, parameter=False
+        "transformer.rotary_pos_emb.inv_freq", (max(rotated // 2, 1),), Kind.STATE, Split.REPLICATED, parameter=False
     )
     whole = Whole(
         model_type="chatglm",
@@ -132,4 +134,7 @@ def _qwen(config: Config) -> Architecture:
         embed="transformer.wte",
         final="transformer.ln_f",
     )
-    return decoder(config, w, whole, layers, (w.full_cache,))
+    # Its configs name the dtype by one flag each.
+    named = {"bf16": "bfloat16", "fp16": "float16"}
+    dtype = next((name for flag, name in named.items() if config.flag(flag)), "float32")
+    return replace(decoder(config, w, whole, layers, (w.full_cache,)), dtype=dtype)

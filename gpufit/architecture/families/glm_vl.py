@@ -43,25 +43,37 @@ def build(config: Config) -> Architecture:
 
 
 def _tower(config: Config) -> Weights:
-    width, out = config.count("hidden_size", default=1536), config.count("out_hidden_size", default=4096)
     inner = config.count("intermediate_size", default=13696)
+    out = config.count("out_hidden_size", default=4096)
+    return as_tower(patches_joined(config, inner=out, projected=inner, newer=False), "model.visual.")
+
+
+def patches_joined(config: Config, *, inner: int, projected: int, newer: bool) -> Weights:
+    """A tower whose patches a convolution joins before the projector.
+
+    `inner` is the width inside its blocks, `projected` that inside the projector. The newer towers normalise queries
+    and keys and have no table of positions.
+    """
+    width, out = config.count("hidden_size", default=1536), config.count("out_hidden_size", default=4096)
     stack = depth(config, "depth", usual=24)
     patch, side = config.count("patch_size", default=14), config.count("spatial_merge_size", default=2)
     channels, time = config.count("in_channels", default=3), config.count("temporal_patch_size", default=2)
     bias = config.flag("attention_bias")
-    found = (
-        positions("embeddings.position_embedding", square(config, "image_size", patch, usual=336), width),
+    head_dim = config.share(width, config.count("num_heads", default=16 if newer else 12), "hidden width")
+    rows = square(config, "image_size", patch, usual=336)
+    older = (positions("embeddings.position_embedding", rows, width), *norm("post_conv_layernorm", width))
+    normed = (*norm(f"{_AT}.attn.q_norm", head_dim, stack), *norm(f"{_AT}.attn.k_norm", head_dim, stack))
+    return (
+        *(normed if newer else older),
         *convolution("patch_embed.proj", (width, channels, time, patch, patch), bias=True),
-        *norm("post_conv_layernorm", width),
         *linear(f"{_AT}.attn.qkv", 3 * width, width, Split.REPLICATED, stack, bias=bias),
-        *linear(f"{_AT}.attn.proj", width, width, Split.REPLICATED, stack),
-        *gated_mlp(f"{_AT}.mlp", stack, hidden=width, intermediate=out),
+        *linear(f"{_AT}.attn.proj", width, width, Split.REPLICATED, stack, bias=newer and bias),
+        *gated_mlp(f"{_AT}.mlp", stack, hidden=width, intermediate=inner, bias=newer and bias),
         *norm(f"{_AT}.norm1", width, stack),
         *norm(f"{_AT}.norm2", width, stack),
         *norm("post_layernorm", width),
         *convolution("downsample", (out, width, side, side), bias=True),
         *linear("merger.proj", out, out, Split.REPLICATED),
         *norm("merger.post_projection_norm", out, bias=True),
-        *gated_mlp("merger", (), hidden=out, intermediate=inner),
+        *gated_mlp("merger", (), hidden=out, intermediate=projected),
     )
-    return as_tower(found, "model.visual.")

@@ -6,6 +6,8 @@ The stacked tensors are (experts, in, out), as transformers holds them dequantis
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import router, scalars, stacked
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import (
@@ -46,7 +48,7 @@ def build(config: Config) -> Architecture:
     usual = every(w.layers, 2, one="full_attention", others="sliding_attention")
     sliding = len(of_kind(kinds(config, w.layers, usual), "sliding_attention"))
     whole = Whole(model_type="gpt_oss", class_name="GptOssForCausalLM", tied=config.flag("tie_word_embeddings"))
-    return decoder(
+    built = decoder(
         config,
         w,
         whole,
@@ -54,3 +56,5 @@ def build(config: Config) -> Architecture:
         windowed_caches(w, sliding, config.count("sliding_window", default=128)),
         experts=Experts(w.layers, count, config.count("num_experts_per_tok", "experts_per_token", default=4), inner),
     )
+    # Its configs name no dtype; what the published checkpoints do not quantise is bfloat16.
+    return replace(built, dtype="bfloat16")

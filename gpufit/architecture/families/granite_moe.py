@@ -34,27 +34,29 @@ def stacked_experts(config: Config, w: Widths, *, usual: int, shared: int) -> tu
     return Experts(w.layers, count, config.count("num_experts_per_tok", default=2), w.intermediate, shared), weights
 
 
+def shared_mlp(w: Widths, intermediate: int) -> Weights:
+    """The expert that every token goes through; none where its width is 0."""
+    if not intermediate:
+        return ()
+    at = "model.layers.{layer}.shared_mlp"
+    return (
+        *linear(f"{at}.input_linear", 2 * intermediate, w.hidden, Split.COLUMN, w.stack),
+        *linear(f"{at}.output_linear", w.hidden, intermediate, Split.ROW, w.stack),
+    )
+
+
 def _granite(config: Config) -> Architecture:
     family = config.text("model_type")
     w = widths(config, Usual())
     bias = config.flag("attention_bias")
     shared = config.count("shared_intermediate_size", default=0, least=0) if family == "granitemoeshared" else 0
     mixture, routed = stacked_experts(config, w, usual=8, shared=shared)
-    at = "model.layers.{layer}.shared_mlp"
-    beside = (
-        (
-            *linear(f"{at}.input_linear", 2 * shared, w.hidden, Split.COLUMN, w.stack),
-            *linear(f"{at}.output_linear", w.hidden, shared, Split.ROW, w.stack),
-        )
-        if shared
-        else ()
-    )
     whole = Whole(
         model_type=family,
         class_name="GraniteMoeSharedForCausalLM" if family == "granitemoeshared" else "GraniteMoeForCausalLM",
         tied=config.flag("tie_word_embeddings"),
     )
-    layers = (*attention_layers(w, Block(qkv_bias=bias, out_bias=bias), w.stack), *routed, *beside)
+    layers = (*attention_layers(w, Block(qkv_bias=bias, out_bias=bias), w.stack), *routed, *shared_mlp(w, shared))
     return decoder(config, w, whole, layers, (w.full_cache,), experts=mixture)
 
 

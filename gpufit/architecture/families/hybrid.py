@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpufit.architecture.blocks import Layers, Weights, attention, experts, gated_mlp, linear, norm, router
+from gpufit.architecture.blocks import Layers, Weights, attention, experts, gated_mlp, norm, router
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, Widths, chosen, decoder, kinds, of_kind, widths
-from gpufit.architecture.families.granite_moe import stacked_experts
+from gpufit.architecture.families.granite_moe import shared_mlp, stacked_experts
 from gpufit.architecture.families.state_space import MambaOne, MambaTwo
-from gpufit.architecture.record import Architecture, AttentionCache, Cache, Experts, Split, StateCache
+from gpufit.architecture.record import Architecture, AttentionCache, Cache, Experts, StateCache
 
 _AT = "model.layers.{layer}"
 _JAMBA = Usual(kv_heads=8, intermediate=14336, vocabulary=65536, positions=262144)
@@ -187,8 +187,7 @@ def _granite(config: Config) -> Architecture:
         *_norms(w, "post_attention_layernorm"),
         *(_attention(w, seeing, bias=config.flag("attention_bias")) if seeing else ()),
         *(mixer.weights(f"{_AT}.mamba", straight) if straight else ()),
-        *linear(f"{_AT}.shared_mlp.input_linear", 2 * shared, w.hidden, Split.COLUMN, w.stack),
-        *linear(f"{_AT}.shared_mlp.output_linear", w.hidden, shared, Split.ROW, w.stack),
+        *shared_mlp(w, shared),
         *routed,
     )
     rotated = config.text("position_embedding_type", default="nope") == "rope"

@@ -19,6 +19,7 @@ from gpufit.architecture.blocks import (
 )
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, decoder, widths
+from gpufit.architecture.families.llava import shuffled
 from gpufit.architecture.families.towers import as_tower, depth, square
 from gpufit.architecture.joined import LLAVA_NAMES, joined, text_part
 from gpufit.architecture.record import Architecture, Component, Split
@@ -56,13 +57,12 @@ def _internlm(config: Config) -> Architecture:
 
 
 def _internvl(config: Config) -> Architecture:
-    nested = config.part("llm_config")
     # The language model's own flag decides: the whole's class ties nothing.
-    tied = nested.flag("tie_word_embeddings")
+    tied = config.part("llm_config").flag("tie_word_embeddings")
     text = text_part(config.with_values(tie_word_embeddings=tied), "internlm2", key="llm_config")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=3200)
-    joint = width * int(1 / config.number("downsample_ratio", 0.5)) ** 2
+    joint = shuffled(config, width)
     projector = (
         *norm("mlp1.0", joint, bias=True),
         *linear("mlp1.1", text.hidden, joint, Split.REPLICATED, bias=True),

@@ -7,6 +7,8 @@ inputs of three convolutions and one key x value matrix a head.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import (
     Layers,
     Weights,
@@ -21,6 +23,7 @@ from gpufit.architecture.blocks import (
 )
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import Usual, Whole, Widths, chosen, decoder, every, kinds, of_kind, widths
+from gpufit.architecture.families.latent import Latent, latent_attention
 from gpufit.architecture.record import Architecture, Cache, Experts, LatentCache, Split, StateCache
 
 _USUAL = Usual(hidden=2304, layers=27, heads=32, intermediate=9216, vocabulary=163840, positions=1048576)
@@ -42,8 +45,8 @@ def build(config: Config) -> Architecture:
     layers = (
         *norm(f"{_AT}.input_layernorm", w.hidden, w.stack),
         *norm(f"{_AT}.post_attention_layernorm", w.hidden, w.stack),
-        *(_latent(config, w, seeing, rank, rope) if seeing else ()),
-        *(_delta(w, straight, heads, dim, kernel) if straight else ()),
+        *(latent_attention(f"{_AT}.self_attn", w, _latent(config, rank, rope), seeing, ()) if seeing else ()),
+        *(delta(w, straight, heads, dim, kernel) if straight else ()),
         *mlps,
     )
     caches: tuple[Cache, ...] = (
@@ -56,7 +59,9 @@ def build(config: Config) -> Architecture:
         tied=config.flag("tie_word_embeddings"),
         rotary_dim=0,
     )
-    return decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    built = decoder(config, w, whole, layers, tuple(one for one in caches if one.layers), experts=mixture)
+    it = _latent(config, rank, rope)
+    return replace(built, head_dim=it.nope + it.rope)
 
 
 def _seeing(config: Config, w: Widths) -> Layers:
@@ -71,19 +76,15 @@ def _seeing(config: Config, w: Widths) -> Layers:
     return of_kind(kinds(config, w.layers, usual), "full_attention")
 
 
-def _latent(config: Config, w: Widths, layers: Layers, rank: int, rope: int) -> Weights:
-    at = f"{_AT}.self_attn"
+def _latent(config: Config, rank: int, rope: int) -> Latent:
     nope, value = config.count("qk_nope_head_dim", default=128), config.count("v_head_dim", default=128)
-    return (
-        *linear(f"{at}.q_proj", w.heads * (nope + rope), w.hidden, Split.COLUMN, layers),
-        *linear(f"{at}.kv_a_proj_with_mqa", rank + rope, w.hidden, Split.REPLICATED, layers),
-        *norm(f"{at}.kv_a_layernorm", rank, layers),
-        *linear(f"{at}.kv_b_proj", w.heads * (nope + value), rank, Split.COLUMN, layers),
-        *linear(f"{at}.o_proj", w.hidden, w.heads * value, Split.ROW, layers),
-    )
+    return Latent(q_rank=None, kv_rank=rank, nope=nope, rope=rope, value=value)
 
 
-def _delta(w: Widths, layers: Layers, heads: int, dim: int, kernel: int) -> Weights:
+def delta(
+    w: Widths, layers: Layers, heads: int, dim: int, kernel: int, *, decay: tuple[int, ...] | None = None
+) -> Weights:
+    """A linear layer; `decay` is the shape of its decay where it is not Kimi's."""
     at, wide = f"{_AT}.self_attn", heads * dim
     return (
         *(
@@ -103,7 +104,7 @@ def _delta(w: Widths, layers: Layers, heads: int, dim: int, kernel: int) -> Weig
             )
         ),
         *linear(f"{at}.b_proj", heads, w.hidden, Split.COLUMN, layers),
-        scalars(f"{at}.A_log", (1, 1, heads, 1), layers),
+        scalars(f"{at}.A_log", decay or (1, 1, heads, 1), layers),
         scalars(f"{at}.dt_bias", (wide,), layers),
         *norm(f"{at}.o_norm", dim, layers),
         *linear(f"{at}.o_proj", w.hidden, wide, Split.ROW, layers),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gpufit.architecture.blocks import Weights
-from gpufit.architecture.config import Config
+from gpufit.architecture.config import MOST_LAYERS, Config
 from gpufit.architecture.decoder import (
     Block,
     Usual,
@@ -209,13 +209,15 @@ def build(config: Config) -> Architecture:
     )
     layers = dense_layers(w, block, w.stack)
     if model_type == "stablelm" and config.flag("qk_layernorm"):
-        layers = (*layers, *_norms_a_head(w))
+        layers = (*layers, *_norms_a_head(config, w))
     extra = _stored_frequencies(config, w) if model_type == "llama" else ()
     return decoder(config, w, whole, layers, windowed_caches(w, *family.windows(config, w)), extra=extra)
 
 
-def _norms_a_head(w: Widths) -> Weights:
+def _norms_a_head(config: Config, w: Widths) -> Weights:
     """StableLM 2 12B normalises each head by a norm of its own."""
+    if w.heads > MOST_LAYERS or w.kv_heads > MOST_LAYERS:
+        raise config.wrong("num_attention_heads", f"a whole number of at most {MOST_LAYERS}")
     return tuple(
         Weight(
             f"model.layers.{{layer}}.self_attn.{side}_layernorm.norms.{number}.weight",
@@ -241,5 +243,7 @@ def _stored_frequencies(config: Config, w: Widths) -> Weights:
         return ()
     name = "model.layers.{layer}.self_attn.rotary_emb.inv_freq"
     return (
-        Weight(name, (w.head_dim // 2,), Kind.STATE, Split.REPLICATED, layers=w.stack, dtype="F32", parameter=False),
+        Weight(
+            name, (max(w.head_dim // 2, 1),), Kind.STATE, Split.REPLICATED, layers=w.stack, dtype="F32", parameter=False
+        ),
     )

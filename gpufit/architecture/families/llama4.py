@@ -7,6 +7,8 @@ tensors are (experts, in, out).
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import (
     Layers,
     Weights,
@@ -73,7 +75,7 @@ def _text(config: Config) -> Architecture:
     chunked = len(of_kind(kinds(config, w.layers, usual), "chunked_attention"))
     chunk = config.maybe("attention_chunk_size") if "attention_chunk_size" in config.values else 8192
     whole = Whole(model_type="llama4_text", class_name="Llama4ForCausalLM", tied=config.flag("tie_word_embeddings"))
-    return decoder(
+    built = decoder(
         config,
         w,
         whole,
@@ -83,6 +85,7 @@ def _text(config: Config) -> Architecture:
         if sparse
         else None,
     )
+    return replace(built, intermediate=max(wide if dense else 0, inner if sparse else 0))
 
 
 def _sparse(config: Config, w: Widths) -> Layers:

@@ -96,10 +96,8 @@ def _gemma3(config: Config) -> Architecture:
 
 
 def _mistral3(config: Config) -> Architecture:
-    """Mistral Small 3.1 and Ministral 3. The head is tied unless the config, or its text part, says otherwise."""
-    nested = config.part("text_config")
-    tied = nested.flag("tie_word_embeddings", default=True) if not config.has("tie_word_embeddings") else False
-    text = text_part(config, "mistral", tied=tied)
+    """Mistral Small 3.1 and Ministral 3."""
+    text = text_part(config, "mistral")
     absent = {"image_size": 1540, "patch_size": 14}
     tower, width = _tower(config, "pixtral", absent)
     side = config.count("spatial_merge_size", default=2)
@@ -142,11 +140,10 @@ def _paligemma(config: Config) -> Architecture:
 
 
 def _internvl(config: Config) -> Architecture:
-    text = text_part(config, "qwen2", tied=True)
+    text = text_part(config, "qwen2")
     vision = config.part("vision_config")
     width = vision.count("hidden_size", default=1024)
-    ratio = config.number("downsample_ratio", 0.5)
-    joint = int(width * int(1 / ratio) ** 2)
+    joint = shuffled(config, width)
     return joined(
         config,
         text,
@@ -157,6 +154,14 @@ def _internvl(config: Config) -> Architecture:
             *two_layer_projector("multi_modal_projector", joint, text.hidden, normed=True),
         ),
     )
+
+
+def shuffled(config: Config, width: int) -> int:
+    """The width of patches joined to one by pixel shuffling: 1 / `downsample_ratio` of them on a side."""
+    ratio = config.number("downsample_ratio", 0.5)
+    if not 0.001 <= ratio <= 1:
+        raise config.wrong("downsample_ratio", "a number from 0.001 to 1")
+    return width * int(1 / ratio) ** 2
 
 
 def _side(config: Config, key: str, usual: int) -> int:

@@ -7,6 +7,8 @@ The published checkpoints of MiniMax M2 hold no layer for multi-token prediction
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import Weights, correction, experts, linear, norm, router
 from gpufit.architecture.config import Config
 from gpufit.architecture.decoder import (
@@ -83,7 +85,7 @@ def build(config: Config) -> Architecture:
             names=("w1", "w3", "w2"),
         ),
     )
-    return decoder(
+    built = decoder(
         config,
         w,
         whole,
@@ -96,6 +98,8 @@ def build(config: Config) -> Architecture:
             w.intermediate,
         ),
     )
+    # Configs of MiniMax M2 name no dtype; what its published checkpoints do not quantise is bfloat16.
+    return replace(built, dtype="bfloat16") if family == "minimax_m2" else built
 
 
 def _attentions(config: Config, w: Widths, block: Block, family: str) -> tuple[Weights, tuple[Cache, ...]]:

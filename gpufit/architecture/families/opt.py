@@ -20,7 +20,9 @@ _AT = "model.decoder.layers.{layer}"
 
 def build(config: Config) -> Architecture:
     """The shapes of an OPT."""
-    w = widths(config.with_values(intermediate_size=config.width("ffn_dim", usual=3072)), _USUAL)
+    w = widths(
+        config.with_values(intermediate_size=config.width("ffn_dim", usual=3072), num_key_value_heads=None), _USUAL
+    )
     bias = config.flag("enable_bias", default=True)
     normed = config.flag("layer_norm_elementwise_affine", default=True)
     before = config.flag("do_layer_norm_before", default=True) and not config.flag("_remove_final_layer_norm")

@@ -7,6 +7,8 @@ A merger joins a square of patches (`spatial_merge_size` on a side) and carries 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpufit.architecture.blocks import (
     Layers,
     Weights,
@@ -18,7 +20,7 @@ from gpufit.architecture.blocks import (
     positions,
 )
 from gpufit.architecture.config import Config
-from gpufit.architecture.families.towers import as_tower, depth, tower_attention
+from gpufit.architecture.families.towers import as_tower, audio_encoder, depth, tower_attention
 from gpufit.architecture.record import Component, Split
 
 _AT = "blocks.{layer}"
@@ -34,6 +36,14 @@ def _attention(width: int, stack: Layers) -> Weights:
     return (
         *linear(f"{_AT}.attn.qkv", 3 * width, width, Split.REPLICATED, stack, bias=True),
         *linear(f"{_AT}.attn.proj", width, width, Split.REPLICATED, stack, bias=True),
+    )
+
+
+def _attention_apart(width: int, stack: Layers) -> Weights:
+    return tuple(
+        one
+        for name in ("q", "k", "v", "proj")
+        for one in linear(f"{_AT}.attn.{name}", width, width, Split.REPLICATED, stack, bias=True)
     )
 
 
@@ -65,14 +75,14 @@ def seen_by_two(config: Config, prefix: str) -> Weights:
     return as_tower(found, prefix)
 
 
-def seen_by_two_five(config: Config, prefix: str) -> Weights:
-    """Qwen2.5-VL's tower: gated MLPs, and norms without biases."""
+def seen_by_two_five(config: Config, prefix: str, *, apart: bool = False) -> Weights:
+    """Qwen2.5-VL's tower: gated MLPs, norms without biases; `apart` where query, key and value are three tensors."""
     width = config.count("hidden_size", default=3584)
     stack = depth(config, "depth", usual=32)
     inner = config.count("intermediate_size", default=3420)
     found = (
         *_patches(config, width, 14, bias=False),
-        *_attention(width, stack),
+        *(_attention_apart(width, stack) if apart else _attention(width, stack)),
         *gated_mlp(f"{_AT}.mlp", stack, hidden=width, intermediate=inner, bias=True),
         *norm(f"{_AT}.norm1", width, stack),
         *norm(f"{_AT}.norm2", width, stack),
@@ -112,6 +122,21 @@ def _merger_of_three(name: str, normed: int, merged: int, out: int, *, omni: boo
         *linear(f"{name}.{first}", merged, merged, Split.REPLICATED, layers, bias=True),
         *linear(f"{name}.{second}", out, merged, Split.REPLICATED, layers, bias=True),
     )
+
+
+def heard_by_two_five(config: Config, prefix: str) -> Weights:
+    """Qwen2.5-Omni's encoder of sound: Whisper's without a table of positions, and a projection with two marks."""
+    hidden, inner = config.count("d_model", default=1280), config.count("encoder_ffn_dim", default=5120)
+    stack, out = depth(config, "encoder_layers", usual=32), config.count("output_dim", default=3584)
+    mels = config.count("num_mel_bins", default=128)
+    whisper = audio_encoder(config, mels=mels, hidden=hidden, inner=inner, layers=stack)
+    ends = {"layer_norm.weight": "ln_post.weight", "layer_norm.bias": "ln_post.bias"}
+    found = (
+        *(replace(one, name=ends.get(one.name, one.name)) for one in whisper if one.name != "embed_positions.weight"),
+        *linear("proj", out, hidden, Split.REPLICATED, bias=True),
+        positions("audio_bos_eos_token", 2, out),
+    )
+    return as_tower(found, prefix, Component.AUDIO)
 
 
 def heard_by_omni(config: Config, prefix: str) -> Weights:

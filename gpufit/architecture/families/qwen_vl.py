@@ -1,7 +1,7 @@
-"""Qwen's models that see: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen 3.5, and the thinker of Qwen3-Omni.
+"""Qwen's models that see: Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen 3.5, and the thinkers of the Omni models.
 
-Shapes and defaults: qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe and qwen3_omni_moe in
-https://github.com/huggingface/transformers/tree/main/src/transformers/models
+Shapes and defaults: qwen2_vl, qwen2_5_vl, qwen3_vl, qwen3_vl_moe, qwen3_5, qwen3_5_moe, qwen2_5_omni and
+qwen3_omni_moe in https://github.com/huggingface/transformers/tree/main/src/transformers/models
 The first two write the language model's keys beside `vision_config`, the others under `text_config`. Of an Omni only
 the thinker is told: engines that answer in text load no more. Qwen3-VL stacks its experts, (experts, in, out).
 """
@@ -24,6 +24,7 @@ _THREE = Usual(head_dim=128, kv_heads=32, intermediate=22016, vocabulary=151936,
 _THREE_MOE = Usual(
     hidden=2048, layers=24, heads=16, kv_heads=16, intermediate=5632, vocabulary=151936, positions=128000
 )
+_OMNI_TWO = Usual(hidden=3584, layers=28, heads=28, kv_heads=4, intermediate=18944, vocabulary=152064, positions=32768)
 _OMNI = Usual(hidden=2048, layers=28, heads=28, kv_heads=4, intermediate=18944, vocabulary=3584, positions=32768)
 
 
@@ -109,10 +110,28 @@ def _omni(config: Config) -> Architecture:
         *qwen_towers.heard_by_omni(thinker.part("audio_config"), "audio_tower."),
         *qwen_towers.seen_by_three(thinker.part("vision_config"), "visual.", deep=True, omni=True),
     )
+    return _thinker(config, thinker, text, towers, "Qwen3OmniMoeForConditionalGeneration")
+
+
+def _omni_two_five(config: Config) -> Architecture:
+    thinker = config.part("thinker_config")
+    tied = thinker.flag("tie_word_embeddings")
+    text = qwen.built(
+        thinker.part("text_config").with_values(model_type="qwen2", tie_word_embeddings=tied), "qwen2", _OMNI_TWO
+    )
+    towers = (
+        *qwen_towers.heard_by_two_five(thinker.part("audio_config"), "audio_tower."),
+        *qwen_towers.seen_by_two_five(thinker.part("vision_config"), "visual.", apart=True),
+    )
+    return _thinker(config, thinker, text, towers, "Qwen2_5OmniForConditionalGeneration")
+
+
+def _thinker(config: Config, thinker: Config, text: Architecture, towers: Weights, class_name: str) -> Architecture:
+    """A language model and its towers as the part that thinks."""
     whole = joined(
         config,
         text,
-        class_name="Qwen3OmniMoeForConditionalGeneration",
+        class_name=class_name,
         text_names=(),
         towers=towers,
         notes=("the thinker alone: the parts that speak are left out",),
@@ -128,5 +147,6 @@ _BUILDERS: dict[str, Callable[[Config], Architecture]] = {
     "qwen3_vl_moe": _three,
     "qwen3_5": _five,
     "qwen3_5_moe": _five,
+    "qwen2_5_omni": _omni_two_five,
     "qwen3_omni_moe": _omni,
 }
