@@ -1,5 +1,6 @@
 """Every family's tensors against those of the same model as transformers builds it, and against published counts."""
 
+import math
 import time
 
 import pytest
@@ -179,3 +180,39 @@ def test_the_widest_mlp_is_told() -> None:
     # Llama 4 Maverick: dense layers of 16,384 among layers of experts of 8,192; Scout has experts alone.
     assert architecture_of(CONFIGS["meta-llama/Llama-4-Maverick-17B-128E-Instruct"], "").intermediate == 16384
     assert architecture_of(CONFIGS["meta-llama/Llama-4-Scout-17B-16E-Instruct"], "").intermediate == 8192
+
+
+def test_code_of_their_own_has_the_counts_of_the_same_models_elsewhere() -> None:
+    def count(name: str) -> int:
+        return architecture_of(CONFIGS[name], name).parameters
+
+    # Qwen 1.5 changed names and not shapes.
+    assert count("Qwen/Qwen-7B-Chat") == count("Qwen/Qwen1.5-7B-Chat")
+    assert count("Qwen/Qwen-1_8B-preset") == count("Qwen/Qwen1.5-1.8B-Chat")
+    # ChatGLM 2: 28 layers of (32 + 2 x 2) x 128 rows of queries, keys and values with biases, an output projection, a
+    # gated MLP and two norms; two tables of 65,024 rows; a last norm.
+    layer = 36 * 128 * 4097 + 4096 * 4096 + 3 * 13696 * 4096 + 2 * 4096
+    assert count("THUDM/chatglm2-6b") == 28 * layer + 2 * 65024 * 4096 + 4096
+    # GLM 4 9B is told twice, by its own code's config and by the defaults of transformers' class.
+    glm = {"model_type": "glm", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32}
+    own = glm | {"intermediate_size": 13696, "vocab_size": 151552, "num_key_value_heads": 2, "head_dim": 128}
+    assert count("THUDM/glm-4-9b-chat") == architecture_of(own, "config.json").parameters
+    # DeepSeek MoE 16B: 28 layers of four square projections and two norms; one dense MLP, 27 layers of a router, 64
+    # experts and two shared ones.
+    expert = 3 * 1408 * 2048
+    inside = 28 * (4 * 2048 * 2048 + 2 * 2048) + 3 * 10944 * 2048 + 27 * (64 * 2048 + 66 * expert)
+    assert count("deepseek-ai/deepseek-moe-16b") == inside + 2 * 102400 * 2048 + 2048
+
+
+def test_each_block_of_a_searched_architecture_counts() -> None:
+    name = "nvidia/Llama-3_3-Nemotron-Super-49B-v1"
+    total = 2 * 128256 * 8192 + 8192
+    for block in CONFIGS[name]["block_configs"]:
+        if not block["attention"].get("no_op") and not block["attention"].get("replace_with_linear"):
+            kv = 64 // block["attention"]["n_heads_in_group"] * 128
+            total += 2 * 8192 * 8192 + 2 * kv * 8192 + 8192
+        if not block["ffn"].get("no_op"):
+            # Two thirds of the multiple of the hidden width, up to a multiple of 256.
+            inner = math.ceil(int(2 * block["ffn"]["ffn_mult"] * 8192 / 3) / 256) * 256
+            total += 3 * inner * 8192 + 8192
+    assert architecture_of(CONFIGS[name], name).parameters == total
