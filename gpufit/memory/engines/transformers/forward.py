@@ -37,6 +37,9 @@ BEYOND_WINDOW: TermName = "per_token_squared_beyond_window"
 STEPS_OF_GELU = 3
 """Results alive beside input and output of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), which
 `gelu_new` writes out (activations.py)."""
+COPIES_KV = ("falcon",)
+"""Families that copy grouped keys and values to every head before they cache them (`_split_heads` in
+modeling_falcon.py); one KV head for all stays one."""
 OWNERS_OF_TABLES = ("llama",)
 """Families whose rotary tables went away with Llama's."""
 
@@ -468,7 +471,8 @@ class Forward:
 def elements_per_token(kind: Cache, model: Architecture, rules: Rules) -> int:
     """Elements a token takes in a kind of cache that grows, over its layers."""
     if isinstance(kind, AttentionCache):
-        return kind.elements_per_token
+        copied = model.heads // kind.kv_heads if model.model_type in COPIES_KV and kind.kv_heads > 1 else 1
+        return kind.elements_per_token * copied
     if isinstance(kind, LatentCache):
         if rules.latent_cache:
             return kind.elements_per_token + kind.layers * kind.indexer_dim
