@@ -10,6 +10,7 @@ import pytest
 from gpufit.architecture.record import Architecture, Experts, Kind, Split, Weight
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
+from gpufit.memory.allocator import handed_out
 from gpufit.memory.engines.base import Amount, Outcome, parse_version
 from gpufit.memory.engines.vllm import (
     Device,
@@ -28,7 +29,7 @@ from gpufit.memory.engines.vllm.overheads import graph_count
 from gpufit.memory.engines.vllm.precision import MXFP4_KERNELS
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
 from gpufit.memory.engines.vllm.settings import Batch, batch_of
-from gpufit.memory.engines.vllm.weights import block_bytes, tensors_per_rank, weights_per_rank
+from gpufit.memory.engines.vllm.weights import tensors_per_rank, weights_per_rank
 from gpufit.units import GIB, MIB
 
 H100 = Device("NVIDIA H100 80GB HBM3", int(79.18 * GIB), 9.0, fast_links=True)
@@ -63,7 +64,7 @@ def llama(**changed: object) -> Architecture:
     ],
 )
 def test_tensors_take_blocks_of_the_allocator(asked: int, given: int) -> None:
-    assert block_bytes(asked) == given
+    assert handed_out(asked) == given
 
 
 def test_tensors_are_fused_as_vllm_does() -> None:

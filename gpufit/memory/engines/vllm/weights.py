@@ -8,12 +8,7 @@ from fractions import Fraction
 
 from gpufit.architecture.record import Architecture, AttentionCache, Component, Kind, LatentCache, Split, Weight
 from gpufit.errors import UsageError
-from gpufit.memory.allocator.settings import (
-    BLOCK_BYTES,
-    OWN_SEGMENT_BYTES,
-    SEGMENT_STEP_BYTES,
-    SMALL_BYTES,
-)
+from gpufit.memory.allocator import handed_out
 from gpufit.memory.engines.base import Part, around
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
@@ -76,16 +71,6 @@ def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
     if tp % kv_heads:
         raise UsageError(f"{kv_heads} KV heads cannot be repeated over {tp} ranks")
     return 1
-
-
-def block_bytes(size_bytes: int) -> int:
-    """What the caching allocator hands out for a tensor: multiples of 512 B, and from 10 MiB on a whole segment of
-    2 MiB steps where no more than 1 MiB of it would be left over (kRoundLarge, kSmallSize in c10's allocator)."""
-    rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
-    if rounded < OWN_SEGMENT_BYTES:
-        return rounded
-    segment = -(-rounded // SEGMENT_STEP_BYTES) * SEGMENT_STEP_BYTES
-    return segment if segment - rounded <= SMALL_BYTES else rounded
 
 
 def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) -> int:
@@ -152,7 +137,7 @@ def weights_per_rank(
     refuse_indivisible(architecture, ranks)
     tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
-    allocated = sum(block_bytes(size) for size in (*tensors, *tables))
+    allocated = sum(handed_out(size) for size in (*tensors, *tables))
     less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
     if precision.method is not None and not nvidia:
         more = QUANTISED_DOUBT_ELSEWHERE
