@@ -96,8 +96,8 @@ def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) 
 
 def tensors_per_rank(
     architecture: Architecture, ranks: Ranks, precision: Precision, *, language_only: bool = False
-) -> Iterator[tuple[str, int]]:
-    """Name and size in bytes of each tensor that a rank holds once the model is loaded, layer by layer.
+) -> Iterator[tuple[str, str, int]]:
+    """Name, dtype and size in bytes of each tensor that a rank holds once the model is loaded, layer by layer.
 
     Linear layers of one module that vLLM fuses are one tensor, and so are all experts of a layer. `language_only`
     leaves out the towers for images and sound (`--language-model-only`).
@@ -113,12 +113,12 @@ def tensors_per_rank(
         of_values, of_scales = _padding(first, architecture, ranks, precision)
         for layer in first.layers or (0,):
             name = first.name.replace("{layer}", str(layer))
-            values, *beside = precision.shares(first, layer)
-            yield name, int(values * elements * of_values)
-            for share in beside:
-                yield name, int(share * elements * of_scales)
+            (dtype, values), *beside = precision.stands_for(first, layer)
+            yield name, dtype, int(values * elements * of_values)
+            for dtype, share in beside:
+                yield name, dtype, int(share * elements * of_scales)
             if _is_absorbed(first, architecture):
-                yield f"{name} (absorbed)", elements * precision.plain_bytes
+                yield f"{name} (absorbed)", precision.dtype, elements * precision.plain_bytes
 
 
 def weights_per_rank(
@@ -135,7 +135,7 @@ def weights_per_rank(
     (https://github.com/mlcommons/inference/issues/2267).
     """
     refuse_indivisible(architecture, ranks)
-    tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
+    tensors = [size for *_, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
     allocated = sum(handed_out(size) for size in (*tensors, *tables))
     less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)

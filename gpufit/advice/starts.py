@@ -1,0 +1,304 @@
+"""One card and one model served by vLLM: does it start, does it serve what is asked, and with how many cards. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from gpufit.advice.limits import CEILING, largest_that_fits
+from gpufit.advice.lots import LotCount, lots_for
+from gpufit.advice.verdict import Arrangement, Verdict
+from gpufit.architecture.quantization.method import Method
+from gpufit.architecture.record import Architecture
+from gpufit.catalog.record import Card
+from gpufit.errors import UsageError
+from gpufit.memory.carry import (
+    LOADED_KERNELS_BYTES,
+    LOADED_KERNELS_UPPER_BYTES,
+    card_context_bytes,
+    card_context_upper_bytes,
+)
+from gpufit.memory.engines.base import Amount, Outcome, Part, exactly, total
+from gpufit.memory.engines.vllm.overheads import GRAPHS_ON_TOP
+from gpufit.memory.engines.vllm.precision import Precision, mxfp4_kernel, of_method
+from gpufit.memory.engines.vllm.serve import lacks_bfloat16
+from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
+from gpufit.memory.engines.vllm.start import VllmStart, least_utilization, start, weights_part
+from gpufit.memory.engines.vllm.versions import Graphs, Rules
+from gpufit.units import GIB, format_size, format_tokens
+
+_WORTH_SAYING_BYTES = GIB // 4
+"""Bytes of KV pool that fewer sequences must free before that is said."""
+_OLD_DEFINITION = (0, 6, 5)
+"""Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A model, a release and its flags, and how many sequences are to run at once."""
+
+    name: str
+    """The model's."""
+    architecture: Architecture
+    dtype: str
+    """Of what is not quantised, as safetensors names it."""
+    method: Method | None
+    rules: Rules
+    settings: Settings
+    """`max_model_len` is the longest sequence asked for, prompt and new tokens."""
+    concurrency: int
+
+    def __post_init__(self) -> None:
+        asked, tokens = self.settings.max_num_seqs, self.settings.max_num_batched_tokens
+        if asked is not None and asked < self.concurrency:
+            raise UsageError(
+                f"--max-num-seqs {asked} runs no more than that at once, fewer than --concurrency {self.concurrency}"
+            )
+        if asked is not None and tokens is not None and tokens < asked:
+            raise UsageError(
+                f"--max-num-batched-tokens {tokens} is less than --max-num-seqs {asked}, which vLLM refuses"
+            )
+
+    def precision(self, device: Device) -> Precision:
+        """How weights lie in memory on a card."""
+        return of_method(self.method, self.dtype, mxfp4=mxfp4_kernel(device.compute_capability))
+
+
+@dataclass(frozen=True)
+class Served:
+    """A start on one card, and how many sequences of the longest length it runs at once."""
+
+    start: VllmStart
+    asked: int
+    context: Amount
+    """Driver context and loaded kernels."""
+
+    @property
+    def other(self) -> Amount:
+        """Memory outside torch, and CUDA graphs, also those that are captured on top of the budget."""
+        one = self.start
+        amount = one.part("non_torch").amount + one.part("cuda_graphs").amount
+        if one.rules.graphs is Graphs.ON_TOP and not one.settings.enforce_eager:
+            low, likely, high = (int(size * GIB) for size in GRAPHS_ON_TOP)
+            amount = amount + Amount(low, likely, high)
+        return amount
+
+    @property
+    def resident(self) -> Amount:
+        """What torch hands out beside the KV pool: weights and activation."""
+        return self.start.part("weights").amount + self.start.part("activation").amount
+
+    @property
+    def lower(self) -> float:
+        """Sequences that surely run at once: in the pool at its least, and beside everything else on the card."""
+        one = self.start
+        if one.outcome is not Outcome.FITS:
+            return 0.0
+        beside = one.device.total_bytes - (self.context + self.other + self.resident).upper_bytes
+        pool_bytes = min(one.pool_bytes.lower_bytes, beside)
+        return self._of(one.pool.concurrency(pool_bytes, one.settings.max_model_len, one.batch.tokens))
+
+    @property
+    def point(self) -> float:
+        """Sequences that likely do."""
+        return self._of(self.start.concurrency.point)
+
+    @property
+    def upper(self) -> float:
+        """Sequences that may."""
+        return self._of(self.start.concurrency.upper)
+
+    @property
+    def verdict(self) -> Verdict:
+        """`fits` where it surely starts and serves all that is asked."""
+        if self.start.outcome is Outcome.DOES_NOT_FIT or self.upper < self.asked:
+            return Verdict.DOES_NOT_FIT
+        return Verdict.FITS if self.lower >= self.asked else Verdict.TOO_CLOSE
+
+    @property
+    def needed_bytes(self) -> int:
+        """The KV pool that starts and holds all the sequences asked for."""
+        return max(self.start.needed_bytes, self.asked * self.start.sequence_bytes)
+
+    @property
+    def least_utilization(self) -> float | None:
+        """The smallest `--gpu-memory-utilization` that surely serves it; None where none does."""
+        return least_utilization(total(self.start.parts).upper_bytes + self.needed_bytes, self.start.device)
+
+    @property
+    def binding(self) -> str:
+        """What decides, in words: the start, or the sequences that the pool does not hold."""
+        one = self.start
+        if one.outcome is not Outcome.FITS or self.verdict is Verdict.FITS:
+            return one.binding
+        length = f"{format_tokens(one.settings.max_model_len)} tokens"
+        if one.batch.sequences < self.asked <= one.concurrency.lower:
+            return (
+                f"{one.batch.sequences} sequences run at once (--max-num-seqs), fewer than the {self.asked} asked for"
+            )
+        return (
+            f"the KV pool holds {self.point:.1f} sequences of {length} ({self.lower:.1f} to {self.upper:.1f}), and "
+            f"{self.asked} are asked for, which take {format_size(self.needed_bytes)} of it"
+        )
+
+    def _of(self, in_pool: float) -> float:
+        """No more run than vLLM schedules; where nothing is cached, all of those do."""
+        sequences = float(self.start.batch.sequences)
+        return min(in_pool, sequences) if self.start.pool.groups else sequences
+
+
+@dataclass(frozen=True)
+class StartVerdict:
+    """Everything said about one card, in bytes a rank."""
+
+    card: Card
+    served: Served
+    """On a card whose memory nobody has reported, that of the same size as its name says: for its parts alone."""
+    known: bool
+    """Whether the card's memory is known, so that anything is claimed."""
+    max_context_tokens: int | None
+    """The largest `--max-model-len` that surely starts and serves as many sequences; 0 where none does."""
+    max_context_is_position_limit: bool
+    arrangement: Arrangement | None
+    cards_needed: int | None
+    """For all copies, each of as many cards as there are ranks."""
+    lots: LotCount | None
+    remarks: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The answer for the card, as many of it as there are ranks."""
+        return self.served.verdict if self.known else Verdict.UNKNOWN
+
+    @property
+    def max_concurrency(self) -> int | None:
+        """Sequences of the longest length that surely run at once."""
+        return math.floor(self.served.lower) if self.known else None
+
+    def kv_bytes(self, tokens: int) -> int:
+        """What the sequences asked for take of the pool at a length."""
+        return self.served.asked * self.served.start.pool.sequence_bytes(tokens, self.served.start.batch.tokens)
+
+    def allocated(self, tokens: int) -> Amount:
+        """Weights, activation and the KV blocks of the sequences asked for."""
+        return self.served.resident + exactly(self.kv_bytes(tokens))
+
+    def need(self, tokens: int) -> Amount:
+        """What a card must offer for them; vLLM takes all of its share, whatever is asked."""
+        return self.served.context + self.served.other + self.allocated(tokens)
+
+
+def judge_start(question: Question, card: Card, lot_size: int) -> StartVerdict:
+    """The verdict for one card. Raises UsageError where vLLM cannot divide the model, or no rule covers it."""
+    known = card.capacity_bytes is not None
+    attempt = _attempt(question, card)
+    served = attempt.best()
+    longest, bound = attempt.longest(served) if known else (None, False)
+    copies = _copies(served) if known else None
+    ranks = question.settings.ranks.tensor
+    cards = None if copies is None else -(-copies * ranks // card.devices_per_card)
+    return StartVerdict(
+        card=card,
+        served=served,
+        known=known,
+        max_context_tokens=longest,
+        max_context_is_position_limit=bound,
+        arrangement=_arrangement(copies, ranks),
+        cards_needed=cards,
+        lots=None if cards is None else lots_for(cards, lot_size),
+        remarks=tuple(attempt.remarks(served)) if known else (),
+    )
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One question on one card, with what is the same for every length and number of sequences."""
+
+    question: Question
+    device: Device
+    precision: Precision
+    loaded: Part
+    """The weights."""
+    context: Amount
+
+    def with_settings(self, settings: Settings) -> Served:
+        """The start with these flags."""
+        asked = self.question
+        one = start(
+            asked.architecture, self.precision, self.device, settings, asked.rules, asked.name, loaded=self.loaded
+        )
+        return Served(one, asked.concurrency, self.context)
+
+    def best(self) -> Served:
+        """The start with vLLM's default number of sequences; where more are asked for, with as many, if that serves
+        them."""
+        asked = self.question
+        default = self.with_settings(asked.settings)
+        batch = default.start.batch
+        if asked.settings.max_num_seqs is not None or not batch.sequences < asked.concurrency <= batch.tokens:
+            return default
+        more = self.with_settings(replace(asked.settings, max_num_seqs=asked.concurrency))
+        return more if more.verdict is Verdict.FITS else default
+
+    def longest(self, served: Served) -> tuple[int, bool]:
+        """(longest sequence, whether the model's own positions stop it and not memory)."""
+        limit = self.question.architecture.position_limit
+        settings = served.start.settings
+
+        def fits(tokens: int) -> bool:
+            return self.with_settings(replace(settings, max_model_len=tokens)).verdict is Verdict.FITS
+
+        longest = largest_that_fits(fits, CEILING if limit is None else limit)
+        return longest, limit is not None and longest == limit
+
+    def remarks(self, served: Served) -> Iterator[str]:
+        """What to know or to change on this card."""
+        one = served.start
+        if lacks_bfloat16(one.device) and self.question.dtype == "BF16":
+            yield "no bfloat16 in this card's hardware: vLLM starts in half (--dtype half)"
+        share = served.least_utilization
+        if served.verdict is not Verdict.FITS and share is not None and share > one.utilization:
+            yield f"--gpu-memory-utilization {share:g} surely serves this; {one.utilization:g} may not"
+        if one.settings.max_num_seqs is None and self.question.concurrency < one.batch.sequences:
+            yield from self._fewer(served)
+
+    def _fewer(self, served: Served) -> Iterator[str]:
+        """What no more sequences than are asked for would free."""
+        asked, one = self.question.concurrency, served.start
+        fewer = self.with_settings(replace(one.settings, max_num_seqs=asked))
+        freed = fewer.start.pool_bytes.point_bytes - one.pool_bytes.point_bytes
+        if freed > _WORTH_SAYING_BYTES:
+            saved = served.verdict is not Verdict.FITS and fewer.verdict is Verdict.FITS
+            yield (
+                f"--max-num-seqs {asked} in place of {one.batch.sequences} leaves {format_size(freed)} more for the KV "
+                f"pool{', and serves this' if saved else ''}"
+            )
+
+
+def _attempt(question: Question, card: Card) -> _Attempt:
+    device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
+    precision = question.precision(device)
+    loaded = weights_part(question.architecture, precision, device, question.settings)
+    return _Attempt(question, device, precision, loaded, _context(card, question.rules))
+
+
+def _copies(served: Served) -> int | None:
+    """Whole starts side by side that serve all sequences; None where not even one sequence is sure of its place."""
+    each = math.floor(served.lower)
+    return -(-served.asked // each) if each else None
+
+
+def _arrangement(copies: int | None, ranks: int) -> Arrangement | None:
+    if copies is None:
+        return None
+    if copies > 1:
+        return Arrangement.REPLICAS
+    return Arrangement.SHARDED if ranks > 1 else Arrangement.SINGLE
+
+
+def _context(card: Card, rules: Rules) -> Amount:
+    if not rules.version.at_least(*_OLD_DEFINITION):
+        return Amount(0, 0, 0)
+    least = card_context_bytes(card) + LOADED_KERNELS_BYTES
+    return Amount(least, least, card_context_upper_bytes(card) + LOADED_KERNELS_UPPER_BYTES)
