@@ -120,12 +120,12 @@ def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: S
 
     Raises UsageError or UnreadableInputError, each in one line.
     """
-    from gpufit.advice.starts import judge_start
+    from gpufit.advice.starts import judge_starts
     from gpufit.report.start_document import build_start_document
     from gpufit.sources.estimate.vllm import read
 
     served = read(request)
-    verdicts = [judge_start(served.question, card, book.lot_size(card.id)) for card in cards or catalog.cards]
+    verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
     return build_start_document(served, verdicts, book)
 
 

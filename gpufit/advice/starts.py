@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from gpufit.advice.limits import CEILING, largest_that_fits
@@ -28,8 +28,6 @@ from gpufit.memory.engines.vllm.start import VllmStart, least_utilization, start
 from gpufit.memory.engines.vllm.versions import Graphs, Rules
 from gpufit.units import GIB, format_size, format_tokens
 
-_WORTH_SAYING_BYTES = GIB // 4
-"""Bytes of KV pool that fewer sequences must free before that is said."""
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
 
@@ -189,15 +187,24 @@ class StartVerdict:
         return self.served.context + self.served.other + self.allocated(tokens)
 
 
-def judge_start(question: Question, card: Card, lot_size: int) -> StartVerdict:
-    """The verdict for one card. Raises UsageError where vLLM cannot divide the model, or no rule covers it."""
+def judge_starts(question: Question, cards: Iterable[Card], lot_size: Callable[[str], int]) -> tuple[StartVerdict, ...]:
+    """The verdict for each card; `lot_size` tells how many of a card, by its id, are one lot.
+
+    Raises UsageError where vLLM cannot divide the model, or no rule covers it.
+    """
+    weights = _Weights(question)
+    return tuple(_judge(question, card, lot_size(card.id), weights) for card in cards)
+
+
+def _judge(question: Question, card: Card, lot_size: int, weights: _Weights) -> StartVerdict:
     known = card.capacity_bytes is not None
-    attempt = _attempt(question, card)
+    device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
+    attempt = _Attempt(question, device, weights.on(device), _context(card, question.rules))
     served = attempt.best()
     longest, bound = attempt.longest(served) if known else (None, False)
     copies = _copies(served) if known else None
     ranks = question.settings.ranks.tensor
-    cards = None if copies is None else -(-copies * ranks // card.devices_per_card)
+    needed = None if copies is None else -(-copies * ranks // card.devices_per_card)
     return StartVerdict(
         card=card,
         served=served,
@@ -205,10 +212,27 @@ def judge_start(question: Question, card: Card, lot_size: int) -> StartVerdict:
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
         arrangement=_arrangement(copies, ranks),
-        cards_needed=cards,
-        lots=None if cards is None else lots_for(cards, lot_size),
+        cards_needed=needed,
+        lots=None if needed is None else lots_for(needed, lot_size),
         remarks=tuple(attempt.remarks(served)) if known else (),
     )
+
+
+class _Weights:
+    """The weights part of a question, worked out once for all cards on which it is the same."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._known: dict[tuple[object, bool], Part] = {}
+
+    def on(self, device: Device) -> Part:
+        """The weights on one such card."""
+        asked = self._question
+        precision = asked.precision(device)
+        key = (precision.steps, device.compute_capability is None)
+        if key not in self._known:
+            self._known[key] = weights_part(asked.architecture, precision, device, asked.settings)
+        return self._known[key]
 
 
 @dataclass(frozen=True)
@@ -217,7 +241,6 @@ class _Attempt:
 
     question: Question
     device: Device
-    precision: Precision
     loaded: Part
     """The weights."""
     context: Amount
@@ -225,9 +248,8 @@ class _Attempt:
     def with_settings(self, settings: Settings) -> Served:
         """The start with these flags."""
         asked = self.question
-        one = start(
-            asked.architecture, self.precision, self.device, settings, asked.rules, asked.name, loaded=self.loaded
-        )
+        precision = asked.precision(self.device)
+        one = start(asked.architecture, precision, self.device, settings, asked.rules, asked.name, loaded=self.loaded)
         return Served(one, asked.concurrency, self.context)
 
     def best(self) -> Served:
@@ -260,27 +282,21 @@ class _Attempt:
         share = served.least_utilization
         if served.verdict is not Verdict.FITS and share is not None and share > one.utilization:
             yield f"--gpu-memory-utilization {share:g} surely serves this; {one.utilization:g} may not"
-        if one.settings.max_num_seqs is None and self.question.concurrency < one.batch.sequences:
+        default = one.settings.max_num_seqs is None and served.verdict is not Verdict.FITS
+        if default and self.question.concurrency < one.batch.sequences:
             yield from self._fewer(served)
 
     def _fewer(self, served: Served) -> Iterator[str]:
         """What no more sequences than are asked for would free."""
         asked, one = self.question.concurrency, served.start
         fewer = self.with_settings(replace(one.settings, max_num_seqs=asked))
-        freed = fewer.start.pool_bytes.point_bytes - one.pool_bytes.point_bytes
-        if freed > _WORTH_SAYING_BYTES:
-            saved = served.verdict is not Verdict.FITS and fewer.verdict is Verdict.FITS
+        if fewer.verdict is not served.verdict or math.floor(fewer.lower) > math.floor(served.lower):
+            freed = fewer.start.pool_bytes.point_bytes - one.pool_bytes.point_bytes
+            answer = ", and surely serves this" if fewer.verdict is Verdict.FITS else ""
             yield (
                 f"--max-num-seqs {asked} in place of {one.batch.sequences} leaves {format_size(freed)} more for the KV "
-                f"pool{', and serves this' if saved else ''}"
+                f"pool{answer}"
             )
-
-
-def _attempt(question: Question, card: Card) -> _Attempt:
-    device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
-    precision = question.precision(device)
-    loaded = weights_part(question.architecture, precision, device, question.settings)
-    return _Attempt(question, device, precision, loaded, _context(card, question.rules))
 
 
 def _copies(served: Served) -> int | None:

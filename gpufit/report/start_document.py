@@ -64,7 +64,7 @@ def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
     if len(verdicts) == 1:
         return one.holds_for
     ranks = one.settings.ranks.tensor
-    return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} x each card of the table by itself"
+    return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} of each card"
 
 
 def _card_row(asked: ServedModel, verdict: StartVerdict, offer: Offer) -> CardRow:
@@ -116,9 +116,7 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
         kv_needed_bytes=served.needed_bytes,
         sequence_bytes=one.sequence_bytes,
         kv_tokens=_count(one.tokens),
-        max_concurrency=CountFigures(
-            lower=round(served.lower, 2), point=round(served.point, 2), upper=round(served.upper, 2)
-        ),
+        max_concurrency=CountFigures(lower=served.lower, point=served.point, upper=served.upper),
         max_num_seqs=one.batch.sequences,
         max_num_batched_tokens=one.batch.tokens,
         pool=one.pool.words,

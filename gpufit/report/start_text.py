@@ -60,13 +60,16 @@ def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> li
     lines = [
         f"KV cache: {_counts(tokens, 0)} tokens; a sequence of {length} takes {format_size(start.sequence_bytes)}",
         f"concurrency at {length}: {_counts(at_once, 1)}; asked for: {scenario.concurrency}",
-        f"{SYMBOLS[row.verdict]}: {start.binding}",
     ]
+    if not start.sequence_bytes:
+        lines = [f"nothing is cached: {start.max_num_seqs} sequences run at once; asked for: {scenario.concurrency}"]
+    lines.append(f"{SYMBOLS[row.verdict]}: {start.binding}")
     if start.least_gpu_memory_utilization is not None:
         lines.append(f"surely serves this from --gpu-memory-utilization {start.least_gpu_memory_utilization:g} on")
     if row.cards_needed is not None:
         cards = "1 card" if row.cards_needed == 1 else f"{row.cards_needed} cards"
-        lines.append(f"for all {scenario.concurrency}: {cards} ({row.arrangement})")
+        lots = f", in lots of {row.lot_size}: {row.lots}" if row.lot_size > 1 else ""
+        lines.append(f"for all {scenario.concurrency}: {cards} ({row.arrangement}){lots}")
     return lines
 
 

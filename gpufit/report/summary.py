@@ -67,7 +67,7 @@ def precision_lines(precision: Precision) -> list[str]:
     """The four precision columns, a line each, then the findings."""
     compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
     lines = [
-        f"stored    {_shares(precision.stored)}",
+        f"stored    {_shares(precision.stored) or 'not known'}",
         f"resident  {_shares(precision.resident)}",
         f"compute   {compute or 'not observed'}",
         f"KV cache  {', '.join(share.dtype for share in precision.kv) or 'none'}",

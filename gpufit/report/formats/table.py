@@ -48,11 +48,10 @@ def _cards(document: FitDocument) -> str:
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts with their intervals, what they come to, and the command."""
     rows = [[*figures, textwrap.fill(words, WORDS_WIDTH)] for *figures, words in part_rows(start)]
-    cards = f"a rank of {start.tensor_parallel_size} x {row.name}"
-    headers = [cards if len(document.cards) > 1 else PART_HEADERS[0], *PART_HEADERS[1:]]
-    parts = tabulate(rows, headers=headers, colalign=("left", "right", "right", "left"), disable_numparse=True)
+    parts = tabulate(rows, headers=PART_HEADERS, colalign=("left", "right", "right", "left"), disable_numparse=True)
     answer = "\n".join(_wrapped(line, "", "  ") for line in answer_lines(document, row, start))
-    return f"{parts}\n\n{answer}\n\nstart it with:\n{_command(start.serve_command)}"
+    title = f"{start.holds_for}\n\n" if len(document.cards) > 1 else ""
+    return f"{title}{parts}\n\n{answer}\n\nstart it with:\n{_command(start.serve_command)}"
 
 
 def _command(line: str) -> str:
@@ -96,7 +95,7 @@ def _phases(document: FitDocument) -> str:
 
 def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
     notes = (*document.notes, *remark_lines(document))
-    title = "assumed on the way to each card" if document.cards else "assumed"
+    title = "assumed on the way to each card" if document.cards and not document.serves else "assumed"
     return [(title, document.assumptions), ("notes", notes)]
 
 

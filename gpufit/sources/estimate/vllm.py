@@ -13,7 +13,7 @@ from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import parse_version
-from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, rules_of
+from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
 from gpufit.memory.engines.vllm.quantization import serve_quantization
 from gpufit.sources.estimate.model import loaded_dtype, model_info
 from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
@@ -63,7 +63,7 @@ def read(request: VllmRequest) -> ServedModel:
     if headers.format == "gguf":
         raise _gguf(request.model)
     architecture = architecture_of(headers.config, headers.config_where)
-    dtype, _ = DTYPES[loaded_dtype(request.dtype, headers, architecture)]
+    dtype = _file_dtype(request, headers, architecture)
     own = declared(headers.config, headers.config_where)
     method = method_of(applied_quantization(headers, request.quantization, own), dtype)
     asked = request.quantization if own is None else None
@@ -93,6 +93,13 @@ def read(request: VllmRequest) -> ServedModel:
             *_release_notes(rules),
         ),
     )
+
+
+def _file_dtype(request: VllmRequest, headers: ModelHeaders, architecture: Architecture) -> str:
+    """The 16-bit dtype of what is not quantised; bfloat16 where neither flag, config nor files name one."""
+    named = {"dtype", "torch_dtype"} & set(headers.config) or headers.tensors or request.dtype != "auto"
+    dtype, _ = DTYPES[loaded_dtype(request.dtype, headers, architecture) if named else "bfloat16"]
+    return plain(dtype).dtype
 
 
 def _gguf(model: str) -> UsageError:

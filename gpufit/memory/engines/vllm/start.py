@@ -125,7 +125,9 @@ def start(
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
         outcome=outcome,
-        binding=_binding(outcome, parts, left, needed, budget, settings) if not over else _over(budget, free),
+        binding=_over(budget, free)
+        if over
+        else _binding(outcome, parts, left, budget, _asked(pool, needed, settings, batch)),
         least_utilization=least_utilization(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
     )
@@ -176,16 +178,21 @@ def _counted(left: Amount, count: Callable[[int], float]) -> Count:
     return Count(count(left.lower_bytes), count(left.point_bytes), count(left.upper_bytes))
 
 
-def _binding(
-    outcome: Outcome, parts: tuple[Part, ...], left: Amount, needed: int, budget: int, settings: Settings
-) -> str:
+def _asked(pool: Pool, needed: int, settings: Settings, batch: Batch) -> str:
+    """What the smallest pool that starts must hold, in words."""
+    if needed > pool.sequence_bytes(settings.max_model_len, batch.tokens):
+        each = f"a block of state for each of {batch.sequences} sequences (--max-num-seqs)"
+        return f"a start with {each} needs {_shown(needed)}"
+    return f"a start with sequences of {settings.max_model_len} tokens needs {_shown(needed)}"
+
+
+def _binding(outcome: Outcome, parts: tuple[Part, ...], left: Amount, budget: int, asked: str) -> str:
     largest = max(parts, key=lambda one: one.amount.point_bytes)
     if largest.amount.lower_bytes > budget:
         short = largest.amount.lower_bytes - budget
         return f"{largest.name} alone are {_shown(short)} more than the budget of {_shown(budget)} a rank"
     between = f"({_shown(left.lower_bytes)} to {_shown(left.upper_bytes)})"
     room = f"{_shown(max(left.point_bytes, 0))} left for the KV pool {between}"
-    asked = f"a start with sequences of {settings.max_model_len} tokens needs {_shown(needed)}"
     if outcome is Outcome.FITS:
         return f"{room}; {asked}"
     return f"{room}, but {asked}; the largest part is {largest.name} with {_shown(largest.amount.point_bytes)}"

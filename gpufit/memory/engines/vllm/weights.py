@@ -13,6 +13,7 @@ from gpufit.memory.engines.base import Part, around
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
 from gpufit.profile.record import Evidence
+from gpufit.units import format_size
 
 VOCABULARY_STEP = 64
 """Rows of embeddings and head are padded to a multiple of this (DEFAULT_VOCAB_PADDING_SIZE,
@@ -146,11 +147,15 @@ def weights_per_rank(
         amount=around(allocated, less, more),
         evidence=Evidence.COMPUTED,
         words=(
-            f"{precision.name} weights on each of {ranks.tensor} rank(s), fused and padded as vLLM does, in allocator "
-            f"blocks ({allocated - sum(tensors) - sum(tables)} B of them rounding)",
-            f"{sum(tables)} B of rotary tables, whole on each rank",
+            f"{precision.name} weights on {_ranks(ranks.tensor)}, fused and padded as vLLM does, in allocator "
+            f"blocks ({format_size(allocated - sum(tensors) - sum(tables))} of them rounding)",
+            f"{format_size(sum(tables))} of rotary tables, whole on each rank",
         ),
     )
+
+
+def _ranks(count: int) -> str:
+    return "one rank" if count == 1 else f"each of {count} ranks"
 
 
 def _fused(weights: Iterable[Weight]) -> list[list[Weight]]:
