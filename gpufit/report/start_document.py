@@ -27,7 +27,17 @@ from gpufit.profile.record import (
 from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
 
-_TORCH_NAMES = {"BF16": "bfloat16", "F16": "float16", "F32": "float32", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8"}
+_TORCH_NAMES = {
+    "BF16": "bfloat16",
+    "F16": "float16",
+    "F32": "float32",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "U8": "uint8",
+    "I8": "int8",
+    "I32": "int32",
+}
+"""The files' names of dtypes -> torch's."""
 
 
 def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], book: OfferBook) -> FitDocument:
@@ -115,7 +125,7 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
         kv_pool_upper_bytes=one.pool_bytes.upper_bytes,
         kv_needed_bytes=served.needed_bytes,
         sequence_bytes=one.sequence_bytes,
-        kv_tokens=_count(one.tokens),
+        kv_tokens=_tokens(one.tokens),
         max_concurrency=CountFigures(lower=served.lower, point=served.point, upper=served.upper),
         max_num_seqs=one.batch.sequences,
         max_num_batched_tokens=one.batch.tokens,
@@ -138,8 +148,8 @@ def _part(part: Part) -> PartFigures:
     )
 
 
-def _count(count: Count) -> CountFigures:
-    return CountFigures(lower=count.lower, point=count.point, upper=count.upper)
+def _tokens(count: Count) -> CountFigures:
+    return CountFigures(lower=int(count.lower), point=int(count.point), upper=int(count.upper))
 
 
 def _parts(verdict: StartVerdict, tokens: int) -> Parts:

@@ -24,9 +24,9 @@ class PartFigures(Record, frozen=True, kw_only=True):
 class CountFigures(Record, frozen=True, kw_only=True):
     """A count between two bounds."""
 
-    lower: float
-    point: float
-    upper: float
+    lower: int | float
+    point: int | float
+    upper: int | float
 
 
 class StartFigures(Record, frozen=True, kw_only=True):
