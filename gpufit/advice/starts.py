@@ -128,8 +128,14 @@ class Served:
     def binding(self) -> str:
         """What decides, in words: the start, or the sequences that the pool does not hold."""
         one = self.start
-        if one.outcome is not Outcome.FITS or self.verdict is Verdict.FITS:
+        if one.outcome is not Outcome.FITS or not one.pool.groups:
             return one.binding
+        if self.verdict is Verdict.FITS:
+            left = one.pool_bytes
+            return (
+                f"{format_size(left.point_bytes)} left for the KV pool ({format_size(left.lower_bytes)} to "
+                f"{format_size(left.upper_bytes)}), of which {format_size(self.needed_bytes)} are needed"
+            )
         length = f"{format_tokens(one.settings.max_model_len)} tokens"
         if one.batch.sequences < self.asked <= one.concurrency.lower:
             return (

@@ -236,7 +236,8 @@ def _assumptions(question: Question, one: VllmStart) -> tuple[str, ...]:
             found.append(f"{flag} {taken}, by the release's defaults for the card")
     found += [
         "activation is the peak of vLLM's start-up profile, reserved from then on in every phase",
-        "every rank takes as much as the first; the whole of each card is free when vLLM starts",
+        "every size is one rank's, and all ranks take as much as the first",
+        "the whole of each card is free when vLLM starts",
         "need adds the catalog's driver context (where none is known the largest of any card) with loaded kernels",
     ]
     return tuple(found)
