@@ -65,7 +65,7 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], b
         kv_cache_growth=None,
         cards=rows,
         offers=book.name,
-        assumptions=_assumptions(question, one),
+        assumptions=_assumptions(question, [verdict.served.start for verdict in verdicts]),
         notes=asked.notes,
     )
 
@@ -224,20 +224,23 @@ def _precision(asked: ServedModel, one: VllmStart) -> Precision:
     )
 
 
-def _assumptions(question: Question, one: VllmStart) -> tuple[str, ...]:
+def _assumptions(question: Question, starts: Sequence[VllmStart]) -> tuple[str, ...]:
     found = []
     if question.settings.utilization is None:
-        found.append(f"--gpu-memory-utilization {one.utilization:g}, the default of {one.rules.name}")
+        rules = question.rules
+        found.append(f"--gpu-memory-utilization {rules.default_utilization:g}, the default of {rules.name}")
     for flag, given, taken in (
-        ("--max-num-seqs", question.settings.max_num_seqs, one.batch.sequences),
-        ("--max-num-batched-tokens", question.settings.max_num_batched_tokens, one.batch.tokens),
+        ("--max-num-seqs", question.settings.max_num_seqs, {one.batch.sequences for one in starts}),
+        ("--max-num-batched-tokens", question.settings.max_num_batched_tokens, {one.batch.tokens for one in starts}),
     ):
         if given is None:
-            found.append(f"{flag} {taken}, by the release's defaults for the card")
-    found += [
-        "activation is the peak of vLLM's start-up profile, reserved from then on in every phase",
-        "every size is one rank's, and all ranks take as much as the first",
-        "the whole of each card is free when vLLM starts",
-        "need adds the catalog's driver context (where none is known the largest of any card) with loaded kernels",
-    ]
-    return tuple(found)
+            found.append(f"{flag} {' or '.join(map(str, sorted(taken)))}, by the release's defaults for the card")
+    return (*found, *_ALWAYS_ASSUMED)
+
+
+_ALWAYS_ASSUMED = (
+    "activation is the peak of vLLM's start-up profile, reserved from then on in every phase",
+    "every size is one rank's, and all ranks take as much as the first",
+    "the whole of each card is free when vLLM starts",
+    "need adds the catalog's driver context (where none is known the largest of any card) with loaded kernels",
+)

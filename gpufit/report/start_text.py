@@ -23,6 +23,13 @@ def detailed_rows(document: FitDocument) -> tuple[tuple[CardRow, StartFigures], 
     return found if len(document.cards) <= MOST_DETAILED else ()
 
 
+def detail_hint(document: FitDocument) -> str:
+    """Where to find the parts of many cards; empty where they are shown."""
+    if not document.serves or len(document.cards) <= MOST_DETAILED:
+        return ""
+    return f"parts, intervals and the command of each: --json, or name up to {MOST_DETAILED} cards with --card"
+
+
 def start_headline(document: FitDocument) -> str:
     """What the numbers hold for, the question, and the answer."""
     scenario = document.scenario

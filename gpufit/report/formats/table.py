@@ -11,7 +11,7 @@ from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import PART_HEADERS, answer_lines, detailed_rows, part_rows
+from gpufit.report.start_text import PART_HEADERS, answer_lines, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
@@ -24,7 +24,7 @@ WORDS_WIDTH = 52
 
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
-    found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
+    found = [*precision_lines(document.precision), growth_line(document), peak_line(document), detail_hint(document)]
     blocks = [headline(document), *([_cards(document)] if document.cards else ())]
     blocks += [_start(document, row, start) for row, start in detailed_rows(document)]
     blocks += [] if document.serves else [_phases(document)]
