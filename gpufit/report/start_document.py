@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from gpufit.advice.served import ServedModel
-from gpufit.advice.starts import Question, StartVerdict
+from gpufit.advice.served import Question, ServedModel
+from gpufit.advice.starts import StartVerdict
 from gpufit.architecture.tensors import DTYPE_BITS
 from gpufit.catalog.record import Offer, OfferBook
 from gpufit.memory.engines.base import Part

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_models import CONFIGS
 
-from gpufit.advice.starts import Question, StartVerdict, judge_starts
+from gpufit.advice.served import Question
+from gpufit.advice.starts import StartVerdict, judge_starts
 from gpufit.advice.verdict import Arrangement, Verdict
 from gpufit.architecture.registry import architecture_of
 from gpufit.catalog.record import Card

@@ -282,6 +282,18 @@ def test_weights_quantised_at_load_take_a_byte_each_and_their_scales(
     assert any("--quantization fp8" in note for note in document["notes"])
 
 
+def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path) -> None:
+    flags = ("--engine", "vllm", "--gpu", "l4", "--max-model-len", "64")
+    document = as_json(gpufit, "estimate", llama_dir, *flags)
+    held = sum(share["size_bytes"] for share in document["precision"]["stored"])
+    assert held > 0
+    assert not any("no weight files" in note or "no shape rule" in note for note in document["notes"])
+    quantised = as_json(gpufit, "estimate", llama_dir, *flags, "--quantization", "fp8")
+    assert quantised["precision"]["stored"] == document["precision"]["stored"]
+    assert quantised["precision"]["quantization"]["method"].startswith("FP8")
+    assert any("float8" in share["dtype"] for share in quantised["precision"]["resident"])
+
+
 def test_a_method_that_calibrates_is_estimated_and_its_checkpoint_asked_for(gpufit: Run, small: Path) -> None:
     document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
     assert any("needs a checkpoint quantised beforehand" in note for note in document["notes"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpufit.advice.served import ServedModel
-from gpufit.advice.starts import Question
+from gpufit.advice.served import Question, ServedModel
 from gpufit.architecture.quantization.matching import tensors_of_files
 from gpufit.architecture.quantization.registry import declared, full_name, method_of
 from gpufit.architecture.record import Architecture
