@@ -8,6 +8,7 @@ that of a bare interpreter. Nothing in the test suite depends on a time.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -86,6 +87,16 @@ def example_profile() -> Path:
     return path
 
 
+def example_model() -> Path:
+    """The config of a public model of 70 billion parameters, in a temporary folder."""
+    sys.path.insert(0, str(REPOSITORY / "tests"))
+    from public_models import CONFIGS  # type: ignore[import-not-found]
+
+    path = Path(tempfile.mkdtemp(prefix="gpufit-benchmark-")) / "config.json"
+    path.write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-70B"]))
+    return path
+
+
 def main(arguments: list[str]) -> int:
     """Measure and print."""
     profile = Path(arguments[0]) if arguments else example_profile()
@@ -94,11 +105,17 @@ def main(arguments: list[str]) -> int:
     modules = modules_of_help()
     help_time = best_seconds(["-m", "gpufit", "--help"])
     fit_time = best_seconds(["-m", "gpufit", "fit", str(profile), *scenario, "--json"])
+    started = ["--engine", "vllm", "--tp", "2", *scenario, "--json"]
+    model = str(example_model())
+    start_time = best_seconds(["-m", "gpufit", "estimate", model, *started, "--gpu", "h100-sxm"])
+    starts_time = best_seconds(["-m", "gpufit", "fit", model, *started])
     frame, key = tui_seconds(profile)
     rows: list[tuple[str, float, float, str]] = [
         ("gpufit --help, modules", modules, 150, ""),
         ("gpufit --help, seconds", help_time, 0.15, f"{help_time / bare:.1f} x a bare interpreter"),
         ("gpufit fit against the whole catalog, seconds", fit_time, 0.3, f"{fit_time / bare:.1f} x"),
+        ("gpufit estimate, a start of vLLM, seconds", start_time, 0.3, f"{start_time / bare:.1f} x"),
+        ("gpufit fit, a start on every card, seconds", starts_time, 0.3, f"{starts_time / bare:.1f} x"),
         ("TUI, imports to first frame, seconds", frame, 1.5, f"{frame / bare:.1f} x"),
         ("TUI, key to redraw, seconds", key, 0.05, ""),
     ]

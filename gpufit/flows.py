@@ -19,6 +19,7 @@ from gpufit.report.document import FitDocument, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.sources.estimate.request import EstimateRequest
+    from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
 
 
@@ -112,6 +113,20 @@ def estimate(request: EstimateRequest) -> Profile:
     from gpufit.sources.estimate.profile import estimate as compute
 
     return compute(request)
+
+
+def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()) -> FitDocument:
+    """Judge a model that vLLM is to serve against cards (all of the catalog's when none are named).
+
+    Raises UsageError or UnreadableInputError, each in one line.
+    """
+    from gpufit.advice.starts import judge_starts
+    from gpufit.report.start_document import build_start_document
+    from gpufit.sources.estimate.vllm import read
+
+    served = read(request)
+    verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
+    return build_start_document(served, verdicts, book)
 
 
 def save(profile: Profile, path: Path) -> None:

@@ -34,8 +34,11 @@ class Arrangement(enum.StrEnum):
 
     SINGLE = "single"
     """All sequences on one card."""
+    SHARDED = "sharded"
+    """Every layer divided over several cards, which serve all sequences together."""
     REPLICAS = "replicas"
-    """Each card holds a whole copy and serves its own part of the sequences."""
+    """Several whole copies, each on one card (or divided over as many as it has ranks), each with its own part of the
+    sequences."""
 
 
 @dataclass(frozen=True)

@@ -27,10 +27,13 @@ from gpufit.profile.record import (
     Record,
     weakest,
 )
+from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
 from gpufit.units import format_size
 
 SCHEMA_VERSION = 2
+
+_SERVERS = ("vllm",)
 
 
 class Scenario(Record, frozen=True, kw_only=True):
@@ -109,6 +112,9 @@ class CardRow(Record, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
     evidence: Evidence
+    start: StartFigures | None = None
+    """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
+    where the engine sizes no KV pool, and on a card of unknown memory."""
 
 
 class FitDocument(Record, frozen=True, kw_only=True):
@@ -123,6 +129,8 @@ class FitDocument(Record, frozen=True, kw_only=True):
     measured_on: str
     model: ModelInfo
     engine: Engine
+    holds_for: str = ""
+    """Model, engine, version, precision and cards, in words: what the numbers are for, never the model alone."""
     precision: Precision
     scenario: Scenario
     phases: dict[str, PhaseFigures]
@@ -135,6 +143,11 @@ class FitDocument(Record, frozen=True, kw_only=True):
     """What was replaced, assumed or stretched on the way from the run to the cards."""
     notes: tuple[str, ...]
     """What else a reader should know: what the run met, how far the question lies outside it."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether the engine is a server that sizes a KV pool as it starts, so that rows have a `start`."""
+        return self.engine.name in _SERVERS
 
     @property
     def something_fits(self) -> bool:
@@ -163,6 +176,7 @@ def build_fit_document(
         measured_on=profile.environment.device.name,
         model=profile.model,
         engine=profile.engine,
+        holds_for=_holds_for(profile, rows),
         precision=profile.precision,
         scenario=Scenario(
             context_tokens=shape.context_tokens,
@@ -176,6 +190,15 @@ def build_fit_document(
         offers=book.name,
         assumptions=rules(profile.environment.device) if rows else rules_without_card(),
         notes=tuple(_notes(profile, shape)),
+    )
+
+
+def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
+    engine, weights = profile.engine, "/".join(share.dtype for share in profile.precision.resident)
+    cards = rows[0].name if len(rows) == 1 else "each card by itself" if rows else "no card in particular"
+    return (
+        f"{profile.model.name}, {engine.name} {engine.version} ({engine.attention}), {weights or 'unknown'} weights, "
+        f"{cards}"
     )
 
 
@@ -220,13 +243,14 @@ def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
         lot_size=offer.lot_size,
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
-        prices=_prices(offer, None if lots is None else lots.lots),
+        prices=prices_of(offer, None if lots is None else lots.lots),
         remarks=verdict.remarks,
         evidence=verdict.evidence,
     )
 
 
-def _prices(offer: Offer, lots: int | None) -> tuple[Price, ...]:
+def prices_of(offer: Offer, lots: int | None) -> tuple[Price, ...]:
+    """Every term of an offer, with the price of so many lots where both are known."""
     found = []
     for term in offer.terms:
         price = offer.price(term)

@@ -8,11 +8,14 @@ from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.document import FitDocument
+from gpufit.report.start_text import start_headline
 from gpufit.units import format_size, format_tokens
 
 
 def headline(document: FitDocument) -> str:
     """Which model, from which evidence, at which scenario, and how many cards it fits."""
+    if document.serves:
+        return start_headline(document)
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
@@ -64,7 +67,7 @@ def precision_lines(precision: Precision) -> list[str]:
     """The four precision columns, a line each, then the findings."""
     compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
     lines = [
-        f"stored    {_shares(precision.stored)}",
+        f"stored    {_shares(precision.stored) or 'not known'}",
         f"resident  {_shares(precision.resident)}",
         f"compute   {compute or 'not observed'}",
         f"KV cache  {', '.join(share.dtype for share in precision.kv) or 'none'}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from model_files import REPOSITORY, SMOLLM2, need
+from public_models import CONFIGS
 
 from gpufit.cli.main import main
 
@@ -32,6 +34,8 @@ def test_an_example_is_what_the_command_prints(
     if "models/" in command:
         need(SMOLLM2)
         (tmp_path / "models").symlink_to(SMOLLM2.parent)
+    (tmp_path / "Qwen3-32B").mkdir()
+    (tmp_path / "Qwen3-32B" / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)[1:]) == 0
     assert capsysbinary.readouterr().out.decode() == shown + "\n"

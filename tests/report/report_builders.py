@@ -185,6 +185,7 @@ def hard_document() -> FitDocument:
             generates=True,
         ),
         engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
+        holds_for="=größer|模型, transformers 5.24.0 (sdpa)",
         precision=Precision(
             stored=(DtypeShare(dtype="Q4_1", size_bytes=5 * GIB, tensors=200),),
             resident=(

@@ -114,9 +114,29 @@ def method_of(config: Config | None, dtype: str) -> Method | None:
     return cast(Method, read(config))
 
 
+def full_name(name: str) -> str:
+    """The name in `NAMED` that a name on the command line means. Raises UsageError for an unknown one."""
+    found = _ALSO.get(name, name)
+    if found not in NAMED:
+        raise UsageError(f"--quantization {name}: not a name that is known here; use one of {', '.join(NAMED)}")
+    return found
+
+
 def named(name: str) -> Config:
     """The quantisation config that a name on the command line stands for. Raises UsageError for an unknown one."""
-    found = NAMED.get(_ALSO.get(name, name))
+    return Config(NAMED[full_name(name)], f"--quantization {name}")
+
+
+def at_load(name: str, found: Config | None, model: str) -> Config:
+    """The quantisation to apply to a model that is asked for by name, where its own config says `found`.
+
+    A checkpoint of the same method keeps its own settings. Raises UsageError for one that is quantised otherwise.
+    """
+    asked = named(name)
     if found is None:
-        raise UsageError(f"--quantization {name}: not a name that is known here; use one of {', '.join(NAMED)}")
-    return Config(found, f"--quantization {name}")
+        return asked
+    if method_name(found) != method_name(asked):
+        raise UsageError(
+            f"--quantization {name}: {model} is quantised already ({method_name(found)}); leave the option out"
+        )
+    return found

@@ -6,20 +6,31 @@ Exit status 1 when no card fits, alone or as replicas.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog, add_document, add_scenario, chosen_format
-from gpufit.cli.commands.estimate import add_model_options, model_options, request_of, scenario_line
+from gpufit.cli.commands.estimate import scenario_line
 from gpufit.cli.diagnostics import ExitCode, say
+from gpufit.cli.engines import (
+    add_engine_options,
+    check_engine_options,
+    given_for_a_model,
+    transformers_request,
+    vllm_request,
+    vllm_scenario_line,
+)
 from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
 from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
+    from gpufit.catalog.record import Card, Catalog
     from gpufit.memory.terms import Shape
     from gpufit.profile.record import Profile
+    from gpufit.report.document import FitDocument
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +55,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="CARD",
         help="judge this card only (repeat for more): h100-sxm",
     )
-    add_model_options(parser.add_argument_group("for a model in place of a profile"))
+    add_engine_options(parser.add_argument_group("for a model in place of a profile"))
     add_document(parser)
     add_catalog(parser)
 
@@ -58,9 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     form = load_format(chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
     cards = find_cards(catalog, arguments.card)
-    profile, shape = _estimated(arguments) if flows.names_model(arguments.profile) else _loaded(arguments)
+    if arguments.engine == "vllm" and flows.names_model(arguments.profile):
+        document = _started(arguments, catalog, cards)
+    else:
+        profile, shape = _estimated(arguments) if flows.names_model(arguments.profile) else _loaded(arguments)
+        document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
     _refuse_own_input(arguments)
-    document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
@@ -71,12 +85,9 @@ def _loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     """The profile from its file, and the scenario."""
     from gpufit.flows import load_named_profile
 
-    for name, default in model_options().items():
-        if getattr(arguments, name) != default:
-            flag = f"--{name.replace('_', '-')}"
-            raise UsageError(
-                f"{flag} is for a model, and {arguments.profile} is a profile, which was made with its own"
-            )
+    flag = given_for_a_model(arguments)
+    if flag is not None:
+        raise UsageError(f"{flag} is for a model, and {arguments.profile} is a profile, which was made with its own")
     profile = load_named_profile(Path(arguments.profile))
     return profile, _shape(arguments, profile)
 
@@ -85,11 +96,23 @@ def _estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     """A computed profile of the model, and the scenario; that nothing was measured is said."""
     from gpufit import flows
 
-    profile = flows.estimate(request_of(arguments, arguments.profile))
+    check_engine_options(arguments)
+    profile = flows.estimate(transformers_request(arguments, arguments.profile))
     shape = flows.default_shape(profile)
     say(f"{arguments.profile} is a model: estimated first, nothing was measured (gpufit profile measures)")
     say(scenario_line(profile, shape))
     return profile, shape
+
+
+def _started(arguments: argparse.Namespace, catalog: Catalog, cards: Sequence[Card]) -> FitDocument:
+    """A start of vLLM on each card; that nothing was started is said."""
+    from gpufit import flows
+
+    check_engine_options(arguments)
+    request = vllm_request(arguments, arguments.profile)
+    document = flows.start_vllm(request, catalog, catalog.offer_book(), cards)
+    say(vllm_scenario_line(document))
+    return document
 
 
 def _refuse_own_input(arguments: argparse.Namespace) -> None:

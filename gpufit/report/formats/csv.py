@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 
-from gpufit.report.cells import COLUMNS, Value, printable
+from gpufit.report.cells import Value, printable
+from gpufit.report.columns import columns_of
 from gpufit.report.document import FitDocument
 
 BINARY = False
@@ -16,12 +17,13 @@ https://owasp.org/www-community/attacks/CSV_Injection"""
 
 
 def render_fit(document: FitDocument) -> bytes:
-    """The cards table with every column of `report.cells`."""
+    """The cards table with every column of `report.columns`."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(column.key for column in COLUMNS)
+    columns = columns_of(document)
+    writer.writerow(column.key for column in columns)
     for row in document.cards:
-        writer.writerow(guard(column.value(document, row)) for column in COLUMNS)
+        writer.writerow(guard(column.value(document, row)) for column in columns)
     return text.getvalue().encode()
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tabulate import tabulate
 
-from gpufit.report.cells import SCREEN_COLUMNS, printable
-from gpufit.report.document import FitDocument
+from gpufit.report.cells import printable
+from gpufit.report.columns import screen_columns_of
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.start_figures import StartFigures
+from gpufit.report.start_text import PART_HEADERS, answer_lines, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 
 BINARY = False
@@ -13,16 +16,29 @@ BINARY = False
 
 def render_fit(document: FitDocument) -> bytes:
     """A pipe table of the cards between headline and remarks."""
-    rows = [[_cell(column.text(document, row)) for column in SCREEN_COLUMNS] for row in document.cards]
-    table = tabulate(rows, headers=[column.title for column in SCREEN_COLUMNS], tablefmt="pipe", disable_numparse=True)
+    columns = screen_columns_of(document)
+    rows = [[_cell(column.text(document, row)) for column in columns] for row in document.cards]
+    table = _pipe(rows, [column.title for column in columns])
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
     remarks = [*found, *document.assumptions, *document.notes, *remark_lines(document)]
     blocks = [
         headline(document),
         *([table] if document.cards else ()),
+        *(_start(document, row, start) for row, start in detailed_rows(document)),
         "\n".join(f"- {line}" for line in remarks if line),
     ]
     return printable("\n\n".join(blocks) + "\n").encode()
+
+
+def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
+    """One card's parts, what they come to, and the command."""
+    parts = _pipe([[_cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
+    answer = "\n".join(f"- {line}" for line in answer_lines(document, row, start))
+    return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}\n\n```sh\n{start.serve_command}\n```"
+
+
+def _pipe(rows: list[list[str]], headers: list[str]) -> str:
+    return tabulate(rows, headers=headers, tablefmt="pipe", disable_numparse=True)
 
 
 def _cell(text: str) -> str:

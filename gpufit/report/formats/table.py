@@ -7,34 +7,66 @@ import textwrap
 from tabulate import tabulate
 
 from gpufit.profile.record import Parts, Phase
-from gpufit.report.cells import PART_TITLES, SCREEN_COLUMNS, printable
-from gpufit.report.document import FitDocument
+from gpufit.report.cells import PART_TITLES, printable
+from gpufit.report.columns import screen_columns_of
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.start_figures import StartFigures
+from gpufit.report.start_text import PART_HEADERS, answer_lines, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
 BINARY = False
 
 WIDTH = 110
+WORDS_WIDTH = 52
+"""Of the last column of a start's parts, so that the table stays within WIDTH."""
 
 
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
-    found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
+    found = [*precision_lines(document.precision), growth_line(document), peak_line(document), detail_hint(document)]
     blocks = [headline(document), *([_cards(document)] if document.cards else ())]
-    blocks += [_phases(document), "\n".join(line for line in found if line)]
+    blocks += [_start(document, row, start) for row, start in detailed_rows(document)]
+    blocks += [] if document.serves else [_phases(document)]
+    blocks += ["\n".join(line for line in found if line)]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
     return printable("\n\n".join(blocks) + "\n").encode()
 
 
 def _cards(document: FitDocument) -> str:
-    rows = [[column.text(document, row) for column in SCREEN_COLUMNS] for row in document.cards]
+    columns = screen_columns_of(document)
+    rows = [[column.text(document, row) for column in columns] for row in document.cards]
     left = ("card", "verdict", "binds", "evidence")
     return tabulate(
         rows,
-        headers=[column.title for column in SCREEN_COLUMNS],
-        colalign=["left" if column.title in left else "right" for column in SCREEN_COLUMNS],
+        headers=[column.title for column in columns],
+        colalign=["left" if column.title in left else "right" for column in columns],
         disable_numparse=True,
     )
+
+
+def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
+    """One card's parts with their intervals, what they come to, and the command."""
+    rows = [[*figures, textwrap.fill(words, WORDS_WIDTH)] for *figures, words in part_rows(start)]
+    parts = tabulate(rows, headers=PART_HEADERS, colalign=("left", "right", "right", "left"), disable_numparse=True)
+    answer = "\n".join(_wrapped(line, "", "  ") for line in answer_lines(document, row, start))
+    title = f"{start.holds_for}\n\n" if len(document.cards) > 1 else ""
+    return f"{title}{parts}\n\n{answer}\n\nstart it with:\n{_command(start.serve_command)}"
+
+
+def _command(line: str) -> str:
+    """A command in lines that a shell joins again, broken before its flags."""
+    lines = ["  " + (words := line.split(" --"))[0]]
+    for flag in words[1:]:
+        if len(lines[-1]) + len(flag) + 5 > WIDTH:
+            lines[-1] += " \\"
+            lines.append("     ")
+        lines[-1] += f" --{flag}"
+    return "\n".join(lines)
+
+
+def _wrapped(line: str, first: str, rest: str) -> str:
+    return textwrap.fill(line, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
 
 
 def _phases(document: FitDocument) -> str:
@@ -63,10 +95,9 @@ def _phases(document: FitDocument) -> str:
 
 def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
     notes = (*document.notes, *remark_lines(document))
-    title = "assumed on the way to each card" if document.cards else "assumed"
+    title = "assumed on the way to each card" if document.cards and not document.serves else "assumed"
     return [(title, document.assumptions), ("notes", notes)]
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:
-    wrapped = [textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    ") for line in lines]
-    return "\n".join([f"{title}:", *wrapped])
+    return "\n".join([f"{title}:", *(_wrapped(line, "  - ", "    ") for line in lines)])

@@ -11,8 +11,10 @@ import xlsxwriter
 
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
-from gpufit.report.cells import COLUMNS, PART_TITLES, SCREEN_COLUMNS, Column, Value
+from gpufit.report.cells import PART_TITLES, Column, Value
+from gpufit.report.columns import columns_of, screen_columns_of
 from gpufit.report.document import FitDocument
+from gpufit.report.start_text import start_lines
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import GIB
 
@@ -70,12 +72,13 @@ def _write(sheet: Any, row: int, index: int, column: Column, value: Value, forma
     elif column.key.endswith("_bytes"):
         sheet.write_number(row, index, value / GIB, formats["gib"])
     else:
-        sheet.write_number(row, index, value, formats["money" if "price" in column.key else "count"])
+        sheet.write_number(row, index, value, formats["money" if isinstance(value, float) else "count"])
 
 
 def _summary(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
     """What a person reads and prints: the headline, the columns of the terminal's table, and the remarks."""
-    columns = [*SCREEN_COLUMNS, *(column for column in COLUMNS if column.key.startswith("total_price"))]
+    prices = (column for column in columns_of(document) if column.key.startswith("total_price"))
+    columns = [*screen_columns_of(document), *prices]
     first = 3
     _table(sheet, first, columns, document, book, formats)
     sheet.autofit()
@@ -91,9 +94,10 @@ def _summary(sheet: Any, document: FitDocument, book: Any, formats: dict[str, An
 
 def _cards(sheet: Any, document: FitDocument, book: Any, formats: dict[str, Any]) -> None:
     """Every figure of every card, for formulas and filters."""
-    _table(sheet, 0, COLUMNS, document, book, formats)
-    sheet.freeze_panes(1, [column.key for column in COLUMNS].index("card") + 1)
-    sheet.autofilter(0, 0, len(document.cards), len(COLUMNS) - 1)
+    columns = columns_of(document)
+    _table(sheet, 0, columns, document, book, formats)
+    sheet.freeze_panes(1, [column.key for column in columns].index("card") + 1)
+    sheet.autofilter(0, 0, len(document.cards), len(columns) - 1)
     sheet.autofit()
 
 
@@ -148,6 +152,7 @@ def _evidence(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> Non
         *precision_lines(document.precision),
         growth_line(document),
         peak_line(document),
+        *start_lines(document),
         *(f"assumed: {line}" for line in document.assumptions),
         *(f"note: {line}" for line in (*document.notes, *remark_lines(document))),
     ]

@@ -6,10 +6,7 @@ Weights come from the files' headers where there are any, else from the shapes t
 from __future__ import annotations
 
 import datetime
-import hashlib
-import json
 import platform
-from collections.abc import Mapping
 
 from gpufit import __version__
 from gpufit.architecture.record import (
@@ -36,7 +33,6 @@ from gpufit.profile.record import (
     Environment,
     Evidence,
     MemoryModel,
-    ModelInfo,
     Phase,
     PhasePeak,
     Precision,
@@ -44,15 +40,14 @@ from gpufit.profile.record import (
     Quantization,
     Workload,
 )
-from gpufit.sources.estimate.request import ALIASES, DTYPES, EstimateRequest, shape_of
+from gpufit.sources.estimate.model import TORCH_NAMES, loaded_dtype, model_info, names_dtype
+from gpufit.sources.estimate.request import DTYPES, EstimateRequest, shape_of
 from gpufit.sources.estimate.weights import Weights, shares, weights_in_memory
 from gpufit.sources.model_files.headers import open_headers
 from gpufit.sources.model_files.record import ModelHeaders
 
 UNBOUNDED = 2**24
 """How far rules reach, in tokens of a sequence and in sequences: as far as searches for the largest go."""
-
-_TORCH_NAMES = {file: torch for torch, (file, _) in DTYPES.items()}
 
 
 def estimate(request: EstimateRequest) -> Profile:
@@ -67,9 +62,9 @@ def estimate(request: EstimateRequest) -> Profile:
     headers = open_headers(request.model, request.revision)
     model = architecture_of(headers.config, headers.config_where)
     _check_rules_exist(model, headers)
-    dtype = _dtype(request, headers, model)
+    dtype = loaded_dtype(request.dtype, headers, model)
     file_dtype, element_bytes = DTYPES[dtype]
-    weights = weights_in_memory(headers, model, file_dtype)
+    weights = weights_in_memory(headers, model, file_dtype, request.quantization)
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
     kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
     attention = _attention(request, headers, model)
@@ -81,7 +76,7 @@ def estimate(request: EstimateRequest) -> Profile:
         gpufit_version=__version__,
         created_at=datetime.datetime.now(datetime.UTC).replace(microsecond=0).isoformat().replace("+00:00", "Z"),
         evidence=Evidence.COMPUTED,
-        model=_model_info(request, headers, model),
+        model=model_info(request.model, headers, model),
         engine=Engine(name="transformers", version=version, attention=run.attention),
         precision=_precision(headers, model, run, weights, dtype),
         environment=Environment(
@@ -142,50 +137,6 @@ def _attention(request: EstimateRequest, headers: ModelHeaders, model: Architect
     return request.attention or usual
 
 
-def _dtype(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> str:
-    """The dtype that weights are loaded in, by torch's name."""
-    if request.dtype != "auto":
-        return ALIASES.get(request.dtype, request.dtype)
-    if headers.format == "gguf":
-        return "bfloat16"
-    stored = next((one.dtype for one in headers.stored if one.dtype in _TORCH_NAMES), None)
-    if _names_dtype(headers) or stored is None:
-        assumed = "BF16" if model.generates else "F32"
-        return _TORCH_NAMES.get(model.dtype if _names_dtype(headers) else assumed, "bfloat16")
-    return _TORCH_NAMES[stored]
-
-
-def _names_dtype(headers: ModelHeaders) -> bool:
-    """Whether the config, or that of its text model, says what dtype the weights are in."""
-    text = headers.config.get("text_config")
-    sections = (headers.config, text if isinstance(text, Mapping) else {})
-    return any(one.get(key) is not None for one in sections for key in ("dtype", "torch_dtype"))
-
-
-def _model_info(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> ModelInfo:
-    return ModelInfo(
-        name=headers.name,
-        source=request.model,
-        fingerprint=_fingerprint(headers),
-        architecture=model.class_name,
-        model_type=model.model_type,
-        parameters=model.parameters,
-        generates=model.generates,
-        decodes_apart=model.decodes_apart,
-        position_limit=model.position_limit,
-        sliding_window=model.sliding_window,
-        revision=headers.revision,
-    )
-
-
-def _fingerprint(headers: ModelHeaders) -> str:
-    """SHA-256 over the config and every tensor's name, dtype and shape: what the estimate was made from."""
-    digest = hashlib.sha256(json.dumps(headers.config, sort_keys=True, default=str).encode())
-    for tensor in headers.tensors:
-        digest.update(f"{tensor.name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
-    return digest.hexdigest()
-
-
 def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: Weights, dtype: str) -> Precision:
     resident_shares = shares(weights.tensors)
     growing = sum(elements_per_token(one, model, run.rules) for one in model.caches)
@@ -193,7 +144,7 @@ def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: We
     return Precision(
         stored=headers.stored,
         resident=tuple(
-            DtypeShare(dtype=_TORCH_NAMES.get(one.dtype, one.dtype), size_bytes=one.size_bytes, tensors=one.tensors)
+            DtypeShare(dtype=TORCH_NAMES.get(one.dtype, one.dtype), size_bytes=one.size_bytes, tensors=one.tensors)
             for one in resident_shares
         ),
         compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
@@ -211,7 +162,7 @@ def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: We
         *weights.notes,
         *model.notes,
     ]
-    if not headers.tensors and not _names_dtype(headers):
+    if not headers.tensors and not names_dtype(headers):
         notes.append(f"neither the config nor a file names a dtype: {dtype} is assumed (--dtype names one)")
     if any(one.component in (Component.VISION, Component.AUDIO) for one in model.weights):
         notes.append(

@@ -38,18 +38,23 @@ class EstimateRequest:
     """A release of the engine; absent: the newest whose rules are known."""
     attention: str | None = None
     revision: str | None = None
+    quantization: str | None = None
+    """A name in `architecture.quantization.registry.NAMED`: weights that are 16 bit in the files, quantised at load."""
 
     def check(self) -> None:
         """Raise UsageError for what no estimate can be made for."""
-        if self.dtype != "auto" and ALIASES.get(self.dtype, self.dtype) not in DTYPES:
-            raise UsageError(
-                f"--dtype {self.dtype}: weights are not loaded in it; use auto, bfloat16, float16 or float32"
-            )
+        check_dtype(self.dtype)
         if self.kv_cache_dtype not in ("auto", "fp8"):
             raise UsageError(f"--kv-cache-dtype {self.kv_cache_dtype}: use auto or fp8")
         if self.attention is not None and self.attention not in ATTENTION:
             known = f"{', '.join(ATTENTION[:-1])} or {ATTENTION[-1]}"
             raise UsageError(f"--attn-implementation {self.attention}: no rules for it; use {known}")
+
+
+def check_dtype(dtype: str) -> None:
+    """Raise UsageError for a dtype that no weights are loaded in."""
+    if dtype != "auto" and ALIASES.get(dtype, dtype) not in DTYPES:
+        raise UsageError(f"--dtype {dtype}: weights are not loaded in it; use auto, bfloat16, float16 or float32")
 
 
 def shape_of(request: EstimateRequest, position_limit: int | None, generates: bool, decodes_apart: bool) -> Shape:

@@ -10,6 +10,7 @@ import pytest
 from gpufit.architecture.record import Architecture, AttentionCache, Experts, Kind, Split, StateCache, Weight
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
+from gpufit.memory.allocator import handed_out
 from gpufit.memory.engines.base import Amount, Outcome, parse_version
 from gpufit.memory.engines.vllm import (
     Device,
@@ -28,7 +29,7 @@ from gpufit.memory.engines.vllm.overheads import graph_count
 from gpufit.memory.engines.vllm.precision import MXFP4_KERNELS
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
 from gpufit.memory.engines.vllm.settings import Batch, batch_of
-from gpufit.memory.engines.vllm.weights import block_bytes, tensors_per_rank, weights_per_rank
+from gpufit.memory.engines.vllm.weights import tensors_per_rank, weights_per_rank
 from gpufit.units import GIB, MIB
 
 H100 = Device("NVIDIA H100 80GB HBM3", int(79.18 * GIB), 9.0, fast_links=True)
@@ -63,20 +64,20 @@ def llama(**changed: object) -> Architecture:
     ],
 )
 def test_tensors_take_blocks_of_the_allocator(asked: int, given: int) -> None:
-    assert block_bytes(asked) == given
+    assert handed_out(asked) == given
 
 
 def test_tensors_are_fused_as_vllm_does() -> None:
-    names = dict.fromkeys(name for name, _ in tensors_per_rank(llama(), Ranks(2), plain("BF16")))
+    names = dict.fromkeys(name for name, *_ in tensors_per_rank(llama(), Ranks(2), plain("BF16")))
     # Embedding, head, last norm; and a layer: qkv, o, gate and up, down, two norms.
     assert len(names) == 3 + 32 * 6
-    sizes = dict(tensors_per_rank(llama(), Ranks(2), plain("BF16")))
+    sizes = {name: size for name, _, size in tensors_per_rank(llama(), Ranks(2), plain("BF16"))}
     assert sizes["model.layers.0.self_attn.q_proj.weight"] == (4096 + 2 * 1024) // 2 * 4096 * 2
     assert sizes["model.layers.0.mlp.gate_proj.weight"] == 14336 * 4096 * 2
 
 
 def test_vocabularies_are_padded_to_64_rows() -> None:
-    sizes = dict(tensors_per_rank(llama(vocab_size=32002), Ranks(1), plain("BF16")))
+    sizes = {name: size for name, _, size in tensors_per_rank(llama(vocab_size=32002), Ranks(1), plain("BF16"))}
     assert sizes["model.embed_tokens.weight"] == 32064 * 4096 * 2
 
 
@@ -121,8 +122,8 @@ def experts_of(model: Architecture) -> Architecture:
 
 def test_all_experts_of_a_layer_are_two_tensors_divided_by_width_or_by_number() -> None:
     model = experts_of(llama())
-    by_width = sorted(size for _, size in tensors_per_rank(model, Ranks(4), plain("BF16")))
-    by_number = sorted(size for _, size in tensors_per_rank(model, Ranks(4, expert=True), plain("BF16")))
+    by_width = sorted(size for *_, size in tensors_per_rank(model, Ranks(4), plain("BF16")))
+    by_number = sorted(size for *_, size in tensors_per_rank(model, Ranks(4, expert=True), plain("BF16")))
     assert by_width == by_number == [16 * 4096 * 768 * 2 // 4] * 2 + [16 * 2 * 4096 * 768 * 2 // 4] * 2
 
 

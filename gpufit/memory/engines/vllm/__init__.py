@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 from gpufit.memory.engines.vllm.precision import Precision, of_config, plain, quantised
+from gpufit.memory.engines.vllm.serve import serve_flags
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
-from gpufit.memory.engines.vllm.start import VllmStart, serve_flags, start
+from gpufit.memory.engines.vllm.start import VllmStart, start
 from gpufit.memory.engines.vllm.versions import CURRENT, Rules, Sampler, rules_of
 from gpufit.memory.engines.vllm.weights import Ranks
 

@@ -19,6 +19,7 @@ from gpufit.memory.engines.vllm.layers import (
 from gpufit.memory.engines.vllm.settings import Batch
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.memory.engines.vllm.weights import Ranks
+from gpufit.units import format_size
 
 _ALMOST_EQUAL = 1.5
 """Where the most common kind has fewer than this many times the layers of the rarest, groups take its number of layers
@@ -141,7 +142,7 @@ def _shared(kinds: tuple[LayerKind, ...], tokens: int, rules: Rules) -> Pool:
         of_block = page // one.token_bytes if one.grows else 0
         groups.extend([Group(of_block, one.window, state=not one.grows)] * math.ceil(one.layers / size))
     words = (
-        f"{len(groups)} groups of {size} layers share one pool; a block is {page} B a layer, {tokens} tokens or more",
+        f"{len(groups)} groups of {size} layers share one pool; a block is {page:,} B a layer, {tokens} tokens or more",
         _plainly(kinds),
     )
     return _pool(tuple(groups), page * size, rules, words)
@@ -159,6 +160,6 @@ def _pool(groups: tuple[Group, ...], block_bytes: int, rules: Rules, words: tupl
 
 
 def _plainly(kinds: tuple[LayerKind, ...]) -> str:
-    said = f"{token_bytes(kinds)} B a token over all layers"
+    said = f"{token_bytes(kinds):,} B a token over all layers"
     states = sum(one.layers * one.state_bytes for one in kinds)
-    return f"{said}, {states} B of state a sequence" if states else said
+    return f"{said}, {format_size(states)} of state a sequence" if states else said

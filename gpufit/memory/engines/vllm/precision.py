@@ -71,17 +71,17 @@ class Precision:
         """Bytes an element of what is not quantised."""
         return DTYPE_BITS[self.dtype] // 8
 
-    def shares(self, weight: Weight, layer: int) -> tuple[Fraction, ...]:
-        """Bytes an element of each tensor that stands for a weight in a layer, values first."""
+    def stands_for(self, weight: Weight, layer: int) -> tuple[tuple[str, Fraction], ...]:
+        """Dtype, and bytes an element of the weight, of each tensor that stands for it in a layer, values first."""
         stored = None
         if self.method is not None and weight.kind in _MATRICES and weight.component in _STACKS:
             module = module_of(weight.name).replace("{layer}", str(layer)).replace("{expert}", "0")
             stored = self.method.stands_for(weight, module)
         if stored is None:
-            bits = DTYPE_BITS[weight.dtype] if weight.dtype is not None else 8 * self.plain_bytes
-            return (Fraction(bits, 8),)
+            dtype = weight.dtype or self.dtype
+            return ((dtype, Fraction(DTYPE_BITS[dtype], 8)),)
         kept = [one for one in stored if not one.suffix.endswith(_LATER)]
-        return tuple(Fraction(one.size_bytes, weight.elements) for one in kept)
+        return tuple((one.dtype, Fraction(one.size_bytes, weight.elements)) for one in kept)
 
 
 def plain(dtype: str) -> Precision:
@@ -98,7 +98,7 @@ def quantised(method: str, dtype: str = "BF16", *, mxfp4: str = "triton") -> Pre
     Raises UsageError for a method that no rule covers.
     """
     config = named(method)
-    return _of(method_of(config, dtype), dtype, mxfp4)
+    return of_method(method_of(config, dtype), dtype, mxfp4=mxfp4)
 
 
 def of_config(values: Mapping[str, Any], where: str, dtype: str = "BF16", *, mxfp4: str = "triton") -> Precision:
@@ -106,7 +106,13 @@ def of_config(values: Mapping[str, Any], where: str, dtype: str = "BF16", *, mxf
 
     Raises UnreadableInputError for a damaged quantisation config, or one of a method that no rule covers.
     """
-    return _of(method_of(declared(values, where), dtype), dtype, mxfp4)
+    return of_method(method_of(declared(values, where), dtype), dtype, mxfp4=mxfp4)
+
+
+def of_method(method: Method | None, dtype: str = "BF16", *, mxfp4: str = "triton") -> Precision:
+    """Weights of a method that is known already; plain for None."""
+    padded = method is not None and method.name.startswith("MXFP4")
+    return Precision(plain(dtype).dtype, method, MXFP4_KERNELS[mxfp4] if padded else None)
 
 
 def mxfp4_kernel(compute_capability: float | None) -> str:
@@ -114,11 +120,6 @@ def mxfp4_kernel(compute_capability: float | None) -> str:
     if compute_capability is None or compute_capability < 9:
         return "marlin"
     return "triton" if compute_capability < 10 else "flashinfer"
-
-
-def _of(method: Method | None, dtype: str, mxfp4: str) -> Precision:
-    padded = method is not None and method.name.startswith("MXFP4")
-    return Precision(plain(dtype).dtype, method, MXFP4_KERNELS[mxfp4] if padded else None)
 
 
 def _up(count: int, step: int) -> int:

@@ -39,15 +39,19 @@ class Device:
         return self.total_bytes >= _LARGE_CARD_BYTES and "a100" not in self.name.lower()
 
 
-def device_of(card: Card) -> Device:
-    """A catalog card as vLLM sees it. Raises UsageError where nobody has reported its usable memory."""
-    if card.capacity_bytes is None:
+def device_of(card: Card, total_bytes: int | None = None) -> Device:
+    """A catalog card as vLLM sees it; `total_bytes` in place of the catalog's total.
+
+    Raises UsageError where nobody has reported its usable memory and none is given.
+    """
+    total = card.capacity_bytes if total_bytes is None else total_bytes
+    if total is None:
         raise UsageError(f"nobody has reported what software sees on {card.name}, so no start can be worked out")
     link = "" if card.peer_link is None or card.peer_link.optional else card.peer_link.kind.lower()
     capability = None if card.compute_capability is None else float(card.compute_capability)
     return Device(
         name=card.name,
-        total_bytes=card.capacity_bytes,
+        total_bytes=total,
         compute_capability=capability,
         fast_links="nvlink" in link or "infinity" in link or "xgmi" in link,
         context_bytes=card.context_bytes or 0,

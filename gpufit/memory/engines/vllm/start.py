@@ -18,9 +18,6 @@ from gpufit.memory.engines.vllm.weights import weights_per_rank
 from gpufit.profile.record import Evidence
 from gpufit.units import GIB, MIB
 
-_BFLOAT16_FROM = 8.0
-"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
-
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -75,19 +72,23 @@ class VllmStart:
 
 
 def start(
-    architecture: Architecture, precision: Precision, device: Device, settings: Settings, rules: Rules, model: str = ""
+    architecture: Architecture,
+    precision: Precision,
+    device: Device,
+    settings: Settings,
+    rules: Rules,
+    model: str = "",
+    *,
+    loaded: Part | None = None,
 ) -> VllmStart:
-    """Work out a start. Raises UsageError where vLLM could not divide the model, or no rule covers it."""
+    """Work out a start; `loaded` is its `weights_part`, where that is known already.
+
+    Raises UsageError where vLLM could not divide the model, or no rule covers it.
+    """
     _refuse_too_long(architecture, settings)
     batch = batch_of(settings, device, rules)
     parts = (
-        weights_per_rank(
-            architecture,
-            settings.ranks,
-            precision,
-            language_only=settings.language_only,
-            nvidia=device.compute_capability is not None,
-        ),
+        loaded or weights_part(architecture, precision, device, settings),
         activation_part(architecture, settings, batch, device, rules),
         non_torch_part(device, settings, rules),
         graphs_part(settings, batch, rules),
@@ -125,28 +126,28 @@ def start(
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
         outcome=outcome,
-        binding=_binding(outcome, parts, left, pool, settings, batch) if not over else _over(budget, free),
-        least_utilization=_least(taken.upper_bytes + needed, device),
+        binding=_over(budget, free) if over else _binding(outcome, parts, left, pool, settings, batch),
+        least_utilization=least_utilization(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
     )
 
 
-def serve_flags(one: VllmStart) -> tuple[str, ...]:
-    """The command that starts it so, every setting that memory depends on spelled out."""
-    flags = ["vllm", "serve", one.model, "--tensor-parallel-size", str(one.settings.ranks.tensor)]
-    flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
-    flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
-    if one.device.compute_capability is not None and one.device.compute_capability < _BFLOAT16_FROM:
-        flags += ["--dtype", "half"]
-    if one.settings.kv_cache_dtype != "auto":
-        flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
-    switches = {
-        "--enable-expert-parallel": one.settings.ranks.expert,
-        "--enforce-eager": one.settings.enforce_eager,
-        "--disable-hybrid-kv-cache-manager": one.settings.one_pool,
-        "--language-model-only": one.settings.language_only,
-    }
-    return (*flags, *(flag for flag, on in switches.items() if on))
+def weights_part(architecture: Architecture, precision: Precision, device: Device, settings: Settings) -> Part:
+    """The weights on one rank of such a start: the same for every length and batch."""
+    return weights_per_rank(
+        architecture,
+        settings.ranks,
+        precision,
+        language_only=settings.language_only,
+        nvidia=device.compute_capability is not None,
+    )
+
+
+def least_utilization(needed_bytes: int, device: Device) -> float | None:
+    """The smallest share of a card that holds so much, rounded up to a hundredth as people write it; None where none
+    does."""
+    share = -(-needed_bytes * 100 // device.total_bytes) / 100
+    return share if share <= 1 and needed_bytes <= device.total_bytes - device.context_bytes else None
 
 
 def _refuse_too_long(architecture: Architecture, settings: Settings) -> None:
@@ -174,12 +175,6 @@ def _over(budget: int, free: int) -> str:
 
 def _counted(left: Amount, count: Callable[[int], float]) -> Count:
     return Count(count(left.lower_bytes), count(left.point_bytes), count(left.upper_bytes))
-
-
-def _least(needed: int, device: Device) -> float | None:
-    """Rounded up to a hundredth, as people write it."""
-    share = -(-needed * 100 // device.total_bytes) / 100
-    return share if share <= 1 and needed <= device.total_bytes - device.context_bytes else None
 
 
 def _binding(

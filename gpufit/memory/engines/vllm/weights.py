@@ -8,16 +8,12 @@ from fractions import Fraction
 
 from gpufit.architecture.record import Architecture, AttentionCache, Component, Kind, LatentCache, Split, Weight
 from gpufit.errors import UsageError
-from gpufit.memory.allocator.settings import (
-    BLOCK_BYTES,
-    OWN_SEGMENT_BYTES,
-    SEGMENT_STEP_BYTES,
-    SMALL_BYTES,
-)
+from gpufit.memory.allocator import handed_out
 from gpufit.memory.engines.base import Part, around
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
 from gpufit.profile.record import Evidence
+from gpufit.units import format_size
 
 VOCABULARY_STEP = 64
 """Rows of embeddings and head are padded to a multiple of this (DEFAULT_VOCAB_PADDING_SIZE,
@@ -78,16 +74,6 @@ def kv_heads_per_rank(kv_heads: int, tp: int) -> int:
     return 1
 
 
-def block_bytes(size_bytes: int) -> int:
-    """What the caching allocator hands out for a tensor: multiples of 512 B, and from 10 MiB on a whole segment of
-    2 MiB steps where no more than 1 MiB of it would be left over (kRoundLarge, kSmallSize in c10's allocator)."""
-    rounded = -(-size_bytes // BLOCK_BYTES) * BLOCK_BYTES
-    if rounded < OWN_SEGMENT_BYTES:
-        return rounded
-    segment = -(-rounded // SEGMENT_STEP_BYTES) * SEGMENT_STEP_BYTES
-    return segment if segment - rounded <= SMALL_BYTES else rounded
-
-
 def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) -> int:
     """Elements of one copy of a weight on one rank. Raises UsageError where it cannot be divided."""
     tp = ranks.tensor
@@ -111,8 +97,8 @@ def elements_per_rank(weight: Weight, architecture: Architecture, ranks: Ranks) 
 
 def tensors_per_rank(
     architecture: Architecture, ranks: Ranks, precision: Precision, *, language_only: bool = False
-) -> Iterator[tuple[str, int]]:
-    """Name and size in bytes of each tensor that a rank holds once the model is loaded, layer by layer.
+) -> Iterator[tuple[str, str, int]]:
+    """Name, dtype and size in bytes of each tensor that a rank holds once the model is loaded, layer by layer.
 
     Linear layers of one module that vLLM fuses are one tensor, and so are all experts of a layer. `language_only`
     leaves out the towers for images and sound (`--language-model-only`).
@@ -128,12 +114,12 @@ def tensors_per_rank(
         of_values, of_scales = _padding(first, architecture, ranks, precision)
         for layer in first.layers or (0,):
             name = first.name.replace("{layer}", str(layer))
-            values, *beside = precision.shares(first, layer)
-            yield name, int(values * elements * of_values)
-            for share in beside:
-                yield name, int(share * elements * of_scales)
+            (dtype, values), *beside = precision.stands_for(first, layer)
+            yield name, dtype, int(values * elements * of_values)
+            for dtype, share in beside:
+                yield name, dtype, int(share * elements * of_scales)
             if _is_absorbed(first, architecture):
-                yield f"{name} (absorbed)", elements * precision.plain_bytes
+                yield f"{name} (absorbed)", precision.dtype, elements * precision.plain_bytes
 
 
 def weights_per_rank(
@@ -150,9 +136,9 @@ def weights_per_rank(
     (https://github.com/mlcommons/inference/issues/2267).
     """
     refuse_indivisible(architecture, ranks)
-    tensors = [size for _, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
+    tensors = [size for *_, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
-    allocated = sum(block_bytes(size) for size in (*tensors, *tables))
+    allocated = sum(handed_out(size) for size in (*tensors, *tables))
     less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
     if precision.method is not None and not nvidia:
         more = QUANTISED_DOUBT_ELSEWHERE
@@ -161,11 +147,15 @@ def weights_per_rank(
         amount=around(allocated, less, more),
         evidence=Evidence.COMPUTED,
         words=(
-            f"{precision.name} weights on each of {ranks.tensor} rank(s), fused and padded as vLLM does, in allocator "
-            f"blocks ({allocated - sum(tensors) - sum(tables)} B of them rounding)",
-            f"{sum(tables)} B of rotary tables, whole on each rank",
+            f"{precision.name} weights on {_ranks(ranks.tensor)}, fused and padded as vLLM does, in allocator "
+            f"blocks ({format_size(allocated - sum(tensors) - sum(tables))} of them rounding)",
+            f"{format_size(sum(tables))} of rotary tables, whole on each rank",
         ),
     )
+
+
+def _ranks(count: int) -> str:
+    return "one rank" if count == 1 else f"each of {count} ranks"
 
 
 def _fused(weights: Iterable[Weight]) -> list[list[Weight]]:

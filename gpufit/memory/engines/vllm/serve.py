@@ -1,0 +1,48 @@
+"""The command that starts vLLM as it was worked out, every setting that memory depends on spelled out."""
+
+from __future__ import annotations
+
+from gpufit.memory.engines.vllm.settings import Device
+from gpufit.memory.engines.vllm.start import VllmStart
+
+BFLOAT16_FROM = 8.0
+"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
+
+
+def lacks_bfloat16(device: Device) -> bool:
+    """Whether vLLM starts on this card in half only."""
+    return device.compute_capability is not None and device.compute_capability < BFLOAT16_FROM
+
+
+def serve_flags(
+    one: VllmStart,
+    source: str = "",
+    *,
+    dtype: str = "auto",
+    quantization: str | None = None,
+    revision: str | None = None,
+) -> tuple[str, ...]:
+    """The words of the command; `source` is where the model lies, by default its name.
+
+    `dtype` and `revision` are as they were asked for, `quantization` is vLLM's own name of a method applied at load.
+    """
+    flags = ["vllm", "serve", source or one.model]
+    flags += ["--revision", revision] if revision else []
+    flags += ["--tensor-parallel-size", str(one.settings.ranks.tensor)]
+    flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
+    flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
+    if lacks_bfloat16(one.device):
+        dtype = "half"
+    flags += ["--dtype", dtype] if dtype != "auto" else []
+    flags += ["--quantization", quantization] if quantization else []
+    if one.settings.kv_cache_dtype != "auto":
+        flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
+    if one.settings.ranks.expert:
+        flags.append("--enable-expert-parallel")
+    if one.settings.enforce_eager:
+        flags.append("--enforce-eager")
+    if one.settings.one_pool:
+        flags.append("--disable-hybrid-kv-cache-manager")
+    if one.settings.language_only:
+        flags.append("--language-model-only")
+    return tuple(flags)

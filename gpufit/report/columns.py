@@ -1,0 +1,77 @@
+"""Which columns a document has: those of every document, and those of an engine that sizes a KV pool as it starts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpufit.report.cells import COLUMNS, SCREEN_COLUMNS, Column, Value
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.start_figures import StartFigures
+from gpufit.units import format_size
+
+
+def _start(key: str, title: str, value: Callable[[StartFigures], Value], text: Callable[[Value], str] = str) -> Column:
+    """A column of a row's start; blank where it has none."""
+
+    def read(document: FitDocument, row: CardRow) -> Value:
+        return None if row.start is None else value(row.start)
+
+    def show(document: FitDocument, row: CardRow) -> str:
+        found = read(document, row)
+        return "" if found is None else text(found)
+
+    return Column(key, title, read, show)
+
+
+def _size(value: Value) -> str:
+    return format_size(value) if isinstance(value, int) else ""
+
+
+def _count(value: Value) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
+
+
+START_COLUMNS: tuple[Column, ...] = (
+    Column("engine_version", "version", lambda document, row: document.engine.version, lambda document, row: ""),
+    _start("tensor_parallel_size", "ranks", lambda one: one.tensor_parallel_size),
+    _start("gpu_memory_utilization", "utilization", lambda one: one.gpu_memory_utilization),
+    _start("least_gpu_memory_utilization", "least utilization", lambda one: one.least_gpu_memory_utilization),
+    _start("budget_bytes", "budget", lambda one: one.budget_bytes, _size),
+    _start("kv_pool_bytes", "KV pool", lambda one: one.kv_pool_bytes, _size),
+    _start("kv_pool_lower_bytes", "KV pool, lower", lambda one: one.kv_pool_lower_bytes, _size),
+    _start("kv_pool_upper_bytes", "KV pool, upper", lambda one: one.kv_pool_upper_bytes, _size),
+    _start("kv_needed_bytes", "KV pool needed", lambda one: one.kv_needed_bytes, _size),
+    _start("kv_tokens", "KV tokens", lambda one: int(one.kv_tokens.point), _count),
+    _start("sequence_bytes", "a sequence", lambda one: one.sequence_bytes, _size),
+    _start("max_num_seqs", "sequences a step", lambda one: one.max_num_seqs),
+    _start("max_num_batched_tokens", "tokens a step", lambda one: one.max_num_batched_tokens),
+    _start("serve_command", "command", lambda one: one.serve_command),
+)
+"""What rows with a start have beside the columns of every document."""
+
+_ON_SCREEN = (
+    "card",
+    "verdict",
+    "capacity_bytes",
+    "weights_bytes",
+    "kv_pool_bytes",
+    "kv_tokens",
+    "max_concurrency",
+    "max_context_tokens",
+    "cards_needed",
+    "evidence",
+)
+"""What people see of a server's starts."""
+
+
+def columns_of(document: FitDocument) -> tuple[Column, ...]:
+    """Every column of a document, in the order of its CSV."""
+    return (*COLUMNS, *START_COLUMNS) if document.serves else COLUMNS
+
+
+def screen_columns_of(document: FitDocument) -> tuple[Column, ...]:
+    """The columns that people see in a terminal."""
+    if not document.serves:
+        return SCREEN_COLUMNS
+    by_key = {column.key: column for column in columns_of(document)}
+    return tuple(by_key[key] for key in _ON_SCREEN)

@@ -1,0 +1,246 @@
+"""The fit document of a model that vLLM is to serve: the same document as a profile's, each row with its start."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from gpufit.advice.served import Question, ServedModel
+from gpufit.advice.starts import StartVerdict
+from gpufit.architecture.tensors import DTYPE_BITS
+from gpufit.catalog.record import Offer, OfferBook
+from gpufit.memory.engines.base import Part
+from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES, kinds_of, token_bytes
+from gpufit.memory.engines.vllm.serve import serve_flags
+from gpufit.memory.engines.vllm.start import Count, VllmStart
+from gpufit.memory.engines.vllm.weights import tensors_per_rank
+from gpufit.profile.record import (
+    ComputeDtype,
+    DtypeShare,
+    Engine,
+    Parts,
+    Phase,
+    Precision,
+    Quantization,
+    weakest,
+)
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, prices_of
+from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
+
+_TORCH_NAMES = {
+    "BF16": "bfloat16",
+    "F16": "float16",
+    "F32": "float32",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "U8": "uint8",
+    "I8": "int8",
+    "I32": "int32",
+}
+"""The files' names of dtypes -> torch's."""
+
+
+def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], book: OfferBook) -> FitDocument:
+    """Put the starts on some cards, at least one, into the document that all formats render."""
+    question = asked.question
+    length = question.settings.max_model_len
+    rows = tuple(_card_row(asked, verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    largest = max(verdicts, key=lambda one: one.need(length).point_bytes)
+    one = largest.served.start
+    return FitDocument(
+        evidence=weakest(row.evidence for row in rows),
+        profile=asked.info.source,
+        measured_on="no device (arithmetic)",
+        model=asked.info,
+        engine=Engine(name="vllm", version=str(question.rules.version), attention="paged"),
+        holds_for=_holds_for(one, verdicts),
+        precision=_precision(asked, one),
+        scenario=Scenario(
+            context_tokens=length,
+            new_tokens=asked.new_tokens,
+            concurrency=question.concurrency,
+            cached_tokens=length,
+        ),
+        phases=_phases(asked, largest),
+        kv_cache_growth=None,
+        cards=rows,
+        offers=book.name,
+        assumptions=_assumptions(question, [verdict.served.start for verdict in verdicts]),
+        notes=asked.notes,
+    )
+
+
+def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
+    if len(verdicts) == 1:
+        return one.holds_for
+    ranks = one.settings.ranks.tensor
+    return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} of each card"
+
+
+def _card_row(asked: ServedModel, verdict: StartVerdict, offer: Offer) -> CardRow:
+    length = asked.question.settings.max_model_len
+    served, lots, card = verdict.served, verdict.lots, verdict.card
+    need, capacity = verdict.need(length), card.capacity_bytes
+    return CardRow(
+        card=card.id,
+        name=card.display_name,
+        verdict=verdict.verdict,
+        capacity_bytes=capacity,
+        need_bytes=need.point_bytes,
+        need_lower_bytes=need.lower_bytes,
+        need_upper_bytes=need.upper_bytes,
+        headroom_bytes=None if capacity is None else capacity - need.point_bytes,
+        headroom_lower_bytes=None if capacity is None else capacity - need.upper_bytes,
+        headroom_upper_bytes=None if capacity is None else capacity - need.lower_bytes,
+        binding=_binding(asked, verdict),
+        parts=_parts(verdict, length),
+        context_bytes=served.context.point_bytes,
+        other_bytes=served.other.point_bytes,
+        max_concurrency=verdict.max_concurrency,
+        max_context_tokens=verdict.max_context_tokens,
+        max_context_is_position_limit=verdict.max_context_is_position_limit,
+        arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
+        cards_needed=verdict.cards_needed,
+        lot_size=offer.lot_size,
+        lots=None if lots is None else lots.lots,
+        idle_cards=None if lots is None else lots.idle_cards,
+        prices=prices_of(offer, None if lots is None else lots.lots),
+        remarks=verdict.remarks,
+        evidence=served.start.evidence,
+        start=_start_figures(asked, verdict) if verdict.known else None,
+    )
+
+
+def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
+    served, one = verdict.served, verdict.served.start
+    return StartFigures(
+        holds_for=one.holds_for,
+        tensor_parallel_size=one.settings.ranks.tensor,
+        parts=tuple(_part(part) for part in one.parts),
+        gpu_memory_utilization=one.utilization,
+        least_gpu_memory_utilization=served.least_utilization,
+        budget_bytes=one.budget_bytes,
+        kv_pool_bytes=one.pool_bytes.point_bytes,
+        kv_pool_lower_bytes=one.pool_bytes.lower_bytes,
+        kv_pool_upper_bytes=one.pool_bytes.upper_bytes,
+        kv_needed_bytes=served.needed_bytes,
+        sequence_bytes=one.sequence_bytes,
+        kv_tokens=_tokens(one.tokens),
+        max_concurrency=CountFigures(lower=served.lower, point=served.point, upper=served.upper),
+        max_num_seqs=one.batch.sequences,
+        max_num_batched_tokens=one.batch.tokens,
+        pool=one.pool.words,
+        binding=served.binding,
+        serve_command=shlex.join(
+            serve_flags(one, asked.source, dtype=asked.dtype, quantization=asked.quantization, revision=asked.revision)
+        ),
+    )
+
+
+def _part(part: Part) -> PartFigures:
+    return PartFigures(
+        name=part.name,
+        size_bytes=part.amount.point_bytes,
+        lower_bytes=part.amount.lower_bytes,
+        upper_bytes=part.amount.upper_bytes,
+        evidence=part.evidence,
+        words=part.words,
+    )
+
+
+def _tokens(count: Count) -> CountFigures:
+    return CountFigures(lower=int(count.lower), point=int(count.point), upper=int(count.upper))
+
+
+def _parts(verdict: StartVerdict, tokens: int) -> Parts:
+    one = verdict.served.start
+    return Parts(
+        weights_bytes=one.part("weights").amount.point_bytes,
+        kv_cache_bytes=verdict.kv_bytes(tokens),
+        activations_bytes=one.part("activation").amount.point_bytes,
+    )
+
+
+def _lengths(asked: ServedModel) -> dict[Phase, int]:
+    """Tokens that a sequence holds at the end of each phase."""
+    length = asked.question.settings.max_model_len
+    if not asked.info.generates:
+        return {Phase.FORWARD: length}
+    return {Phase.PREFILL: length - asked.new_tokens, Phase.DECODE: length}
+
+
+def _phases(asked: ServedModel, verdict: StartVerdict) -> dict[str, PhaseFigures]:
+    return {str(phase): _phase(verdict, tokens) for phase, tokens in _lengths(asked).items()}
+
+
+def _phase(verdict: StartVerdict, tokens: int) -> PhaseFigures:
+    allocated, need = verdict.allocated(tokens), verdict.need(tokens)
+    return PhaseFigures(
+        site="",
+        parts=_parts(verdict, tokens),
+        allocated_bytes=allocated.point_bytes,
+        allocated_lower_bytes=allocated.lower_bytes,
+        allocated_upper_bytes=allocated.upper_bytes,
+        need_bytes=need.point_bytes,
+        need_upper_bytes=need.upper_bytes,
+        evidence=verdict.served.start.evidence,
+    )
+
+
+def _binding(asked: ServedModel, verdict: StartVerdict) -> BindingFigures:
+    phase, tokens = list(_lengths(asked).items())[-1]
+    parts = _parts(verdict, tokens)
+    sizes = {name: getattr(parts, name) for name in Parts.NAMES}
+    part = max(sizes, key=sizes.__getitem__)
+    short = verdict.served.needed_bytes - verdict.served.start.pool_bytes.point_bytes
+    return BindingFigures(
+        phase=phase, part=part, part_bytes=sizes[part], short_bytes=max(short, 0) if verdict.known else 0
+    )
+
+
+def _precision(asked: ServedModel, one: VllmStart) -> Precision:
+    """Stored is the whole model's; resident and KV are those of one rank."""
+    question = asked.question
+    totals: dict[str, list[int]] = {}
+    settings = one.settings
+    for _, dtype, size in tensors_per_rank(
+        question.architecture, settings.ranks, one.precision, language_only=settings.language_only
+    ):
+        total = totals.setdefault(_TORCH_NAMES.get(dtype, dtype), [0, 0])
+        total[0] += size
+        total[1] += 1
+    ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
+    dtype = _TORCH_NAMES[one.precision.dtype]
+    kv_bytes = KV_ITEM_BYTES[settings.kv_cache_dtype]
+    a_token = token_bytes(kinds_of(question.architecture, settings.ranks, settings.kv_cache_dtype))
+    kv = dtype if kv_bytes * 8 == DTYPE_BITS[one.precision.dtype] else "float8_e4m3fn"
+    method = one.precision.method
+    return Precision(
+        stored=asked.stored,
+        resident=tuple(DtypeShare(dtype=name, size_bytes=size, tensors=count) for name, (size, count) in ordered),
+        compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
+        kv=(DtypeShare(dtype=kv, size_bytes=a_token, tensors=0),) if a_token else (),
+        quantization=None if method is None else Quantization(method=method.name),
+    )
+
+
+def _assumptions(question: Question, starts: Sequence[VllmStart]) -> tuple[str, ...]:
+    found = []
+    if question.settings.utilization is None:
+        rules = question.rules
+        found.append(f"--gpu-memory-utilization {rules.default_utilization:g}, the default of {rules.name}")
+    for flag, given, taken in (
+        ("--max-num-seqs", question.settings.max_num_seqs, {one.batch.sequences for one in starts}),
+        ("--max-num-batched-tokens", question.settings.max_num_batched_tokens, {one.batch.tokens for one in starts}),
+    ):
+        if given is None:
+            found.append(f"{flag} {' or '.join(map(str, sorted(taken)))}, by the release's defaults for the card")
+    return (*found, *_ALWAYS_ASSUMED)
+
+
+_ALWAYS_ASSUMED = (
+    "activation is the peak of vLLM's start-up profile, reserved from then on in every phase",
+    "every size is one rank's, and all ranks take as much as the first",
+    "the whole of each card is free when vLLM starts",
+    "need adds the catalog's driver context (where none is known the largest of any card) with loaded kernels",
+)

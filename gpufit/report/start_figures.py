@@ -1,0 +1,63 @@
+"""What a document says of a server's start on one card: figures of an engine that sizes a KV pool as it starts.
+
+Sizes are whole bytes of one rank; every interval has its most likely value between its bounds.
+"""
+
+from __future__ import annotations
+
+from gpufit.profile.record import Evidence, Record
+
+
+class PartFigures(Record, frozen=True, kw_only=True):
+    """One part of what a rank takes before the KV pool."""
+
+    name: str
+    """`weights`, `activation`, `non_torch`, `cuda_graphs`."""
+    size_bytes: int
+    lower_bytes: int
+    upper_bytes: int
+    evidence: Evidence
+    words: tuple[str, ...]
+    """How the figure came about."""
+
+
+class CountFigures(Record, frozen=True, kw_only=True):
+    """A count between two bounds."""
+
+    lower: int | float
+    point: int | float
+    upper: int | float
+
+
+class StartFigures(Record, frozen=True, kw_only=True):
+    """One start, on as many cards as it has ranks."""
+
+    holds_for: str
+    """Model, engine, version, precision and cards: what these numbers are for."""
+    tensor_parallel_size: int
+    parts: tuple[PartFigures, ...]
+    gpu_memory_utilization: float
+    least_gpu_memory_utilization: float | None
+    """The smallest share that surely serves what is asked; null where none does."""
+    budget_bytes: int
+    """The share of the card that parts and KV pool stay within."""
+    kv_pool_bytes: int
+    """Negative where the parts alone are more than the budget."""
+    kv_pool_lower_bytes: int
+    kv_pool_upper_bytes: int
+    kv_needed_bytes: int
+    """The pool that starts and holds the sequences asked for."""
+    sequence_bytes: int
+    """What one sequence of the longest length takes of the pool."""
+    kv_tokens: CountFigures
+    """What the engine's log calls "GPU KV cache size"."""
+    max_concurrency: CountFigures
+    """Sequences of the longest length at once."""
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    pool: tuple[str, ...]
+    """How the pool is laid out, in words."""
+    binding: str
+    """What decides, in words."""
+    serve_command: str
+    """One line for a shell."""

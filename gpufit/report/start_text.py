@@ -1,0 +1,98 @@
+"""A server's start in words: parts of a rank with their intervals, the KV pool, what decides, and the command."""
+
+from __future__ import annotations
+
+from gpufit.advice.verdict import Verdict
+from gpufit.report.cells import SYMBOLS
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.start_figures import CountFigures, StartFigures
+from gpufit.units import format_size, format_tokens
+
+TITLES = {"weights": "weights", "activation": "activation", "non_torch": "outside torch", "cuda_graphs": "CUDA graphs"}
+"""Parts of a start as they read on screen."""
+
+PART_HEADERS = ("a rank", "likely", "between", "how it came about")
+
+MOST_DETAILED = 3
+"""Cards up to which each gets its parts; beyond, the table of cards is the answer."""
+
+
+def detailed_rows(document: FitDocument) -> tuple[tuple[CardRow, StartFigures], ...]:
+    """The rows whose parts are shown."""
+    found = tuple((row, row.start) for row in document.cards if row.start is not None)
+    return found if len(document.cards) <= MOST_DETAILED else ()
+
+
+def detail_hint(document: FitDocument) -> str:
+    """Where to find the parts of many cards; empty where they are shown."""
+    if not document.serves or len(document.cards) <= MOST_DETAILED:
+        return ""
+    return f"parts, intervals and the command of each: --json, or name up to {MOST_DETAILED} cards with --card"
+
+
+def start_headline(document: FitDocument) -> str:
+    """What the numbers hold for, the question, and the answer."""
+    scenario = document.scenario
+    new = f" ({scenario.new_tokens} of them new)" if scenario.new_tokens else ""
+    fits = sum(row.verdict is Verdict.FITS for row in document.cards)
+    answer = SYMBOLS[document.cards[0].verdict] if len(document.cards) == 1 else f"fits {fits} of {len(document.cards)}"
+    return (
+        f"{document.holds_for}\n"
+        f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once: {answer} "
+        f"· evidence: {document.evidence}"
+    )
+
+
+def part_rows(start: StartFigures) -> list[list[str]]:
+    """Parts, and the KV pool that they leave, each with its interval and how it came about."""
+    rows = [
+        [
+            TITLES.get(part.name, part.name),
+            format_size(part.size_bytes),
+            _between(part.lower_bytes, part.upper_bytes),
+            f"{'; '.join(part.words)} ({part.evidence})",
+        ]
+        for part in start.parts
+    ]
+    left = f"left of the budget of {format_size(start.budget_bytes)}, {start.gpu_memory_utilization:g} of the card"
+    pool = _between(start.kv_pool_lower_bytes, start.kv_pool_upper_bytes)
+    return [*rows, ["KV pool", format_size(start.kv_pool_bytes), pool, "; ".join((left, *start.pool))]]
+
+
+def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> list[str]:
+    """Tokens, concurrency, and what decides."""
+    scenario = document.scenario
+    length = format_tokens(scenario.context_tokens)
+    tokens, at_once = start.kv_tokens, start.max_concurrency
+    lines = [
+        f"KV cache: {_counts(tokens, 0)} tokens; a sequence of {length} takes {format_size(start.sequence_bytes)}",
+        f"concurrency at {length}: {_counts(at_once, 1)}; asked for: {scenario.concurrency}",
+    ]
+    if not start.sequence_bytes:
+        lines = [f"nothing is cached: {start.max_num_seqs} sequences run at once; asked for: {scenario.concurrency}"]
+    lines.append(f"{SYMBOLS[row.verdict]}: {start.binding}")
+    if start.least_gpu_memory_utilization is not None:
+        lines.append(f"surely serves this from --gpu-memory-utilization {start.least_gpu_memory_utilization:g} on")
+    if row.cards_needed is not None:
+        cards = "1 card" if row.cards_needed == 1 else f"{row.cards_needed} cards"
+        lots = f", in lots of {row.lot_size}: {row.lots}" if row.lot_size > 1 else ""
+        lines.append(f"for all {scenario.concurrency}: {cards} ({row.arrangement}){lots}")
+    return lines
+
+
+def start_lines(document: FitDocument) -> list[str]:
+    """The same for every row as plain lines, for places without a table."""
+    lines = []
+    for row, start in detailed_rows(document):
+        lines.append(start.holds_for)
+        lines += [f"{name}: {likely} ({between}): {words}" for name, likely, between, words in part_rows(start)]
+        lines += [*answer_lines(document, row, start), start.serve_command]
+    return lines
+
+
+def _between(lower: int, upper: int) -> str:
+    return "exactly" if lower == upper else f"{format_size(lower)} to {format_size(upper)}"
+
+
+def _counts(count: CountFigures, digits: int) -> str:
+    return f"{count.point:,.{digits}f} ({count.lower:,.{digits}f} to {count.upper:,.{digits}f})"

@@ -1,0 +1,153 @@
+"""From a model's headers and vLLM's flags to the question that its rules answer. No torch, no device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpufit.advice.served import Question, ServedModel
+from gpufit.architecture.quantization.matching import tensors_of_files
+from gpufit.architecture.quantization.registry import declared, full_name, method_of
+from gpufit.architecture.record import Architecture
+from gpufit.architecture.registry import architecture_of
+from gpufit.errors import UsageError
+from gpufit.memory.engines.base import parse_version
+from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
+from gpufit.memory.engines.vllm.quantization import serve_quantization
+from gpufit.sources.estimate.model import loaded_dtype, model_info
+from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
+from gpufit.sources.estimate.weights import applied_quantization, quantised_notes, unmatched_notes
+from gpufit.sources.model_files.headers import open_headers
+from gpufit.sources.model_files.record import ModelHeaders
+
+
+@dataclass(frozen=True, kw_only=True)
+class VllmRequest:
+    """A model, vLLM's flags and a scenario; None takes the default of the release."""
+
+    model: str
+    """A model directory, a config.json, a .safetensors file, or a hub id."""
+    max_model_len: int | None = None
+    """The longest sequence, prompt and new tokens. Absent: DEFAULT_CONTEXT_TOKENS, or the model's own limit."""
+    concurrency: int = 1
+    new_tokens: int = 0
+    """So many tokens of the sequence are generated; 0: not told."""
+    dtype: str = "auto"
+    kv_cache_dtype: str = "auto"
+    quantization: str | None = None
+    engine_version: str | None = None
+    revision: str | None = None
+    tensor_parallel: int = 1
+    expert_parallel: bool = False
+    utilization: float | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    enforce_eager: bool = False
+    language_only: bool = False
+
+
+def read(request: VllmRequest) -> ServedModel:
+    """The model and the question about it.
+
+    Raises UsageError for what cannot be asked or no rule covers, UnreadableInputError for a model that cannot be read
+    or whose family has no shape rules.
+    """
+    check_dtype(request.dtype)
+    if ALIASES.get(request.dtype, request.dtype) == "float32":
+        raise UsageError("--dtype float32: the rules for vLLM cover 16-bit weights; use auto, bfloat16 or float16")
+    rules = rules_of(request.engine_version or CURRENT)
+    if request.model.endswith(".gguf"):
+        raise _gguf(request.model)
+    headers = open_headers(request.model, request.revision)
+    if headers.format == "gguf":
+        raise _gguf(request.model)
+    architecture = architecture_of(headers.config, headers.config_where)
+    dtype = _file_dtype(request, headers, architecture)
+    own = declared(headers.config, headers.config_where)
+    method = method_of(applied_quantization(headers, request.quantization, own), dtype)
+    asked = request.quantization if own is None else None
+    settings = _settings(request, architecture)
+    return ServedModel(
+        question=Question(
+            name=headers.name,
+            architecture=architecture,
+            dtype=dtype,
+            method=method,
+            rules=rules,
+            settings=settings,
+            concurrency=request.concurrency,
+        ),
+        info=model_info(request.model, headers, architecture),
+        stored=headers.stored,
+        source=_directory(request.model),
+        dtype=ALIASES.get(request.dtype, request.dtype),
+        quantization=None if asked is None else serve_quantization(full_name(asked)),
+        revision=request.revision,
+        new_tokens=_new_tokens(request, architecture, settings),
+        notes=(
+            *headers.notes,
+            *_file_notes(headers, architecture),
+            *(() if asked is None else quantised_notes(asked, headers)),
+            *architecture.notes,
+            *_release_notes(rules),
+        ),
+    )
+
+
+def _file_dtype(request: VllmRequest, headers: ModelHeaders, architecture: Architecture) -> str:
+    """The 16-bit dtype of what is not quantised; bfloat16 where neither flag, config nor files name one."""
+    named = {"dtype", "torch_dtype"} & set(headers.config) or headers.tensors or request.dtype != "auto"
+    dtype, _ = DTYPES[loaded_dtype(request.dtype, headers, architecture) if named else "bfloat16"]
+    return plain(dtype).dtype
+
+
+def _gguf(model: str) -> UsageError:
+    return UsageError(
+        f"{model}: vLLM's GGUF support is experimental, and no rule here covers it; use --engine transformers"
+    )
+
+
+def _directory(model: str) -> str:
+    """vLLM takes a directory where this takes a file in it."""
+    path = Path(model)
+    return str(path.parent) if path.suffix in (".json", ".safetensors") else model
+
+
+def _settings(request: VllmRequest, architecture: Architecture) -> Settings:
+    limit = architecture.position_limit
+    default = DEFAULT_CONTEXT_TOKENS if limit is None else min(DEFAULT_CONTEXT_TOKENS, limit)
+    return Settings(
+        max_model_len=request.max_model_len or default,
+        utilization=request.utilization,
+        max_num_seqs=request.max_num_seqs,
+        max_num_batched_tokens=request.max_num_batched_tokens,
+        ranks=Ranks(request.tensor_parallel, request.expert_parallel),
+        kv_cache_dtype=request.kv_cache_dtype,
+        enforce_eager=request.enforce_eager,
+        language_only=request.language_only,
+    )
+
+
+def _new_tokens(request: VllmRequest, architecture: Architecture, settings: Settings) -> int:
+    new_tokens = request.new_tokens if architecture.generates else 0
+    if new_tokens >= settings.max_model_len:
+        raise UsageError(
+            f"--new-tokens {new_tokens} leaves no room for a prompt: vLLM's --max-model-len {settings.max_model_len} "
+            "holds prompt and new tokens"
+        )
+    return new_tokens
+
+
+def _file_notes(headers: ModelHeaders, architecture: Architecture) -> tuple[str, ...]:
+    """Where the files hold something else than the shapes that the rules count."""
+    if not headers.tensors:
+        return ()
+    method = method_of(declared(headers.config, headers.config_where), architecture.dtype)
+    return unmatched_notes(tensors_of_files(architecture, headers.tensors, method), "not counted")
+
+
+def _release_notes(rules: Rules) -> tuple[str, ...]:
+    newest = parse_version(CURRENT)
+    if rules.version.at_least(newest.major, newest.minor, newest.patch + 1):
+        return (f"rules are known up to vLLM {newest}; {rules.version} is taken to allocate as that does",)
+    return ()

@@ -1,0 +1,106 @@
+"""Laws that the verdicts on starts hold, whatever is asked, and the arithmetic of copies, cards and lots."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from public_models import CONFIGS
+
+from gpufit.advice.served import Question
+from gpufit.advice.starts import StartVerdict, judge_starts
+from gpufit.advice.verdict import Arrangement, Verdict
+from gpufit.architecture.registry import architecture_of
+from gpufit.catalog.record import Card
+from gpufit.catalog.store import load_catalog
+from gpufit.errors import UsageError
+from gpufit.memory.engines.vllm import Ranks, Settings, rules_of
+
+QWEN = architecture_of(CONFIGS["Qwen/Qwen3-8B"], "Qwen3-8B")
+CARDS = load_catalog().cards
+ORDER = [Verdict.DOES_NOT_FIT, Verdict.TOO_CLOSE, Verdict.FITS]
+
+
+def question(length: int = 4096, concurrency: int = 8, tp: int = 1, **flags: float) -> Question:
+    chosen = Settings(max_model_len=length, ranks=Ranks(tp), **flags)  # type: ignore[arg-type]
+    return Question("Qwen3-8B", QWEN, "BF16", None, rules_of(), chosen, concurrency)
+
+
+def judged(asked: Question, card: Card, lot_size: int = 1) -> StartVerdict:
+    (verdict,) = judge_starts(asked, (card,), lambda _: lot_size)
+    return verdict
+
+
+def card(name: str) -> Card:
+    return next(one for one in CARDS if one.id == name)
+
+
+@given(
+    st.sampled_from([one for one in CARDS if one.capacity_bytes]),
+    st.integers(1, 40960),
+    st.integers(1, 255),
+    st.sampled_from([1, 2, 4, 8]),
+)
+@settings(max_examples=60, deadline=None)
+def test_more_is_never_easier(one: Card, length: int, concurrency: int, tp: int) -> None:
+    asked = question(length, concurrency, tp)
+    now = ORDER.index(judged(asked, one).verdict)
+    assert ORDER.index(judged(replace(asked, concurrency=concurrency + 1), one).verdict) <= now
+    longer = replace(asked, settings=replace(asked.settings, max_model_len=min(length + 1000, 40960)))
+    assert ORDER.index(judged(longer, one).verdict) <= now
+    half = replace(asked, settings=replace(asked.settings, utilization=0.45))
+    assert ORDER.index(judged(half, one).verdict) <= now
+
+
+@given(st.sampled_from(CARDS), st.integers(1, 2000), st.sampled_from([1, 2]), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_copies_cover_what_is_asked_and_no_more(one: Card, concurrency: int, tp: int, lot_size: int) -> None:
+    verdict = judged(question(concurrency=concurrency, tp=tp), one, lot_size)
+    if not verdict.max_concurrency:
+        assert (verdict.cards_needed, verdict.lots, verdict.arrangement) == (None, None, None)
+        return
+    copies = math.ceil(concurrency / verdict.max_concurrency)
+    assert verdict.cards_needed == math.ceil(copies * tp / one.devices_per_card)
+    assert verdict.lots is not None
+    assert verdict.lots.cards - verdict.lots.idle_cards == verdict.cards_needed
+    assert (verdict.verdict is Verdict.FITS) == (copies == 1)
+    alone = Arrangement.SINGLE if tp == 1 else Arrangement.SHARDED
+    assert verdict.arrangement is (alone if copies == 1 else Arrangement.REPLICAS)
+
+
+def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:
+    verdict = judged(question(), card("h100-sxm-64gb"))
+    assert verdict.verdict is Verdict.UNKNOWN
+    assert (verdict.max_concurrency, verdict.max_context_tokens, verdict.cards_needed) == (None, None, None)
+    # 8.19 billion parameters in two bytes: https://huggingface.co/Qwen/Qwen3-8B
+    assert verdict.served.start.part("weights").amount.point_bytes == pytest.approx(2 * 8.19e9, rel=0.01)
+
+
+def test_a_need_is_the_sum_of_its_parts_and_grows_with_the_sequences() -> None:
+    eight, nine = (judged(question(concurrency=count), card("l40s-48gb")) for count in (8, 9))
+    # 36 layers, 8 KV heads of 128, keys and values in two bytes: 147,456 B a token.
+    assert nine.need(4096).point_bytes - eight.need(4096).point_bytes == 4096 * 36 * 8 * 128 * 2 * 2
+    served = eight.served
+    allocated = eight.allocated(4096)
+    assert eight.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
+
+
+def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:
+    # Before 0.21 up to 2.5 GiB come on top, so a share of 0.99 leaves the pool no sure place on the card.
+    old = replace(question(utilization=0.99), rules=rules_of("0.11.0"))
+    served = judged(old, card("l40s-48gb")).served
+    assert served.lower < served.start.concurrency.lower
+
+
+def test_a_card_without_bfloat16_is_said_to_start_in_half() -> None:
+    assert any("--dtype half" in remark for remark in judged(question(), card("t4-16gb")).remarks)
+    assert not any("--dtype half" in remark for remark in judged(question(), card("l4-24gb")).remarks)
+
+
+@pytest.mark.parametrize("flags", [{"max_num_seqs": 7}, {"max_num_seqs": 64, "max_num_batched_tokens": 63}])
+def test_flags_that_contradict_the_question_are_refused(flags: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="--max-num-seqs"):
+        question(**flags)

@@ -1,0 +1,406 @@
+"""`gpufit estimate --engine vllm` and `gpufit fit MODEL --engine vllm`, run as a user runs them.
+
+Figures that real cards printed are rows of tests/facts/vllm/starts.json, each with its link.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from builders import make_profile
+from conftest import Run
+from public_models import CONFIGS, FACTS
+
+from gpufit.profile.store import save_profile
+from gpufit.units import GIB, MIB
+
+STARTS: dict[str, dict[str, Any]] = {
+    row["id"]: row for row in json.loads((FACTS / "vllm" / "starts.json").read_text(encoding="utf-8"))
+}
+ONE_CARD = """schema_version = 1
+
+[the-card]
+vendor = "NVIDIA"
+name = "{name}"
+compute_capability = "{capability}"
+peer_link = {{ kind = "NVLink" }}
+
+[the-card.memory]
+nominal_gb = 80
+planning_torch_gib = {total_gib}
+"""
+
+QUESTION = ("--engine", "vllm", "--max-model-len", "16k", "--concurrency", "32")
+
+
+def folder_of(name: str, folder: Path) -> Path:
+    """A model's directory with the config that its publisher wrote, and no weights."""
+    made = folder / name.split("/")[1]
+    made.mkdir()
+    (made / "config.json").write_text(json.dumps(CONFIGS[name]))
+    return made
+
+
+@pytest.fixture(scope="module")
+def qwen(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of("Qwen/Qwen3-32B", tmp_path_factory.mktemp("models"))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return folder_of("Qwen/Qwen3-0.6B", tmp_path_factory.mktemp("models"))
+
+
+def as_json(gpufit: Run, *arguments: str | Path, code: int = 0) -> dict[str, Any]:
+    done = gpufit(*arguments, "--json")
+    assert done.code == code, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def only(document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The only row, and its start."""
+    (row,) = document["cards"]
+    return row, row["start"]
+
+
+def part(start: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in start["parts"] if one["name"] == name)
+
+
+def fact_arguments(fact: dict[str, Any], folder: Path) -> list[str | Path]:
+    """The command that a fact's log was printed by, on a catalog card with the total that it reports."""
+    card, settings = fact["card"], fact["settings"]
+    catalog = folder / "catalog"
+    catalog.mkdir()
+    (catalog / "card.toml").write_text(ONE_CARD.format(**card))
+    flags = {
+        "--engine-version": fact["version"],
+        "--tp": fact["tensor_parallel"],
+        "--max-model-len": settings["max_model_len"],
+        "--gpu-memory-utilization": settings["utilization"],
+        "--max-num-batched-tokens": settings.get("max_num_batched_tokens", 8192),
+    }
+    words = [str(word) for flag in flags.items() for word in flag]
+    model = folder_of(fact["config"], folder)
+    return ["estimate", model, "--engine", "vllm", "--catalog", catalog, "--card", "the-card", *words]
+
+
+@pytest.mark.parametrize("row", ["A043", "A036"])
+def test_what_a_real_start_printed_lies_in_the_answer(gpufit: Run, tmp_path: Path, row: str) -> None:
+    fact = STARTS[row]
+    printed = fact["printed"]
+    document = as_json(gpufit, *fact_arguments(fact, tmp_path))
+    card, start = only(document)
+    assert part(start, "weights")["size_bytes"] / GIB == pytest.approx(printed["weights_gib"], abs=0.005)
+    # Printed with two decimals: 0.005 GiB either way.
+    assert start["kv_pool_lower_bytes"] <= printed["kv_gib"] * GIB + 0.005 * GIB
+    assert start["kv_pool_upper_bytes"] >= printed["kv_gib"] * GIB - 0.005 * GIB
+    activation = part(start, "activation")
+    if "activation_gib" in printed:
+        assert activation["lower_bytes"] <= printed["activation_gib"] * GIB <= activation["upper_bytes"] + 0.005 * GIB
+    if "kv_tokens" in printed:
+        tokens, at_once = start["kv_tokens"], start["max_concurrency"]
+        assert tokens["lower"] <= printed["kv_tokens"] <= tokens["upper"]
+        assert at_once["lower"] <= printed["concurrency"] <= at_once["upper"]
+        # With FlashInfer, as here, the activation is at its lower bound and the pool near its upper.
+        assert tokens["upper"] == pytest.approx(printed["kv_tokens"], rel=0.01)
+    assert document["engine"] == {"name": "vllm", "version": fact["version"][:6], "attention": "paged"}
+    assert card["verdict"] == "fits"
+
+
+def test_the_weights_of_qwen2_7b_are_those_of_the_log_to_two_in_a_hundred_thousand(gpufit: Run, tmp_path: Path) -> None:
+    _, start = only(as_json(gpufit, *fact_arguments(STARTS["A043"], tmp_path)))
+    assert part(start, "weights")["size_bytes"] / GIB == pytest.approx(14.2488, rel=2e-5)
+
+
+def test_json_has_the_contract_of_estimate_a_rank(gpufit: Run, qwen: Path) -> None:
+    document = as_json(gpufit, "estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "h100-sxm", "--new-tokens", "384")
+    assert document["scenario"] == {
+        "context_tokens": 16384,
+        "new_tokens": 384,
+        "concurrency": 32,
+        "cached_tokens": 16384,
+    }
+    assert document["holds_for"] == "Qwen3-32B, vLLM 0.29.0 (V1 engine), BF16 weights, 2 x NVIDIA H100 SXM5 80GB"
+    row, start = only(document)
+    # 64 layers of 8 KV heads of 128, keys and values in two bytes, over two ranks: 131,072 B a token.
+    token_bytes = 64 * 8 * 128 * 2 * 2 // 2
+    assert set(document["phases"]) == {"prefill", "decode"}
+    for phase, tokens in (("prefill", 16000), ("decode", 16384)):
+        figures = document["phases"][phase]
+        parts = figures["parts"]
+        assert len(parts) == 9
+        assert sum(parts.values()) == figures["allocated_bytes"]
+        assert parts["kv_cache_bytes"] == 32 * tokens * token_bytes
+        assert parts["weights_bytes"] == part(start, "weights")["size_bytes"]
+        assert parts["activations_bytes"] == part(start, "activation")["size_bytes"]
+        assert figures["allocated_bytes"] < figures["need_bytes"] < figures["need_upper_bytes"]
+    beside = sum(part(start, name)["size_bytes"] for name in ("non_torch", "cuda_graphs"))
+    assert row["need_bytes"] == document["phases"]["decode"]["allocated_bytes"] + beside + row["context_bytes"]
+    assert row["other_bytes"] == beside
+    assert row["headroom_bytes"] == row["capacity_bytes"] - row["need_bytes"]
+    assert start["sequence_bytes"] == 16384 * token_bytes
+    assert start["budget_bytes"] == int(row["capacity_bytes"] * 0.92)
+    taken = sum(one["size_bytes"] for one in start["parts"])
+    assert start["kv_pool_bytes"] == start["budget_bytes"] - taken
+    assert start["kv_tokens"]["point"] == start["kv_pool_bytes"] // (16 * token_bytes) * 16
+    assert {one["evidence"] for one in start["parts"]} <= {"computed", "assumed"}
+    assert all(one["words"] for one in start["parts"])
+    assert document["precision"]["kv"] == [{"dtype": "bfloat16", "size_bytes": token_bytes, "tensors": 0}]
+
+
+def test_the_answer_for_one_card_names_what_it_is_for_and_how_to_start_it(gpufit: Run, qwen: Path) -> None:
+    done = gpufit("estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "h200-sxm")
+    assert done.code == 0
+    lines = done.stdout.splitlines()
+    assert lines[0] == "Qwen3-32B, vLLM 0.29.0 (V1 engine), BF16 weights, 2 x NVIDIA H200 SXM 141GB"
+    assert lines[1] == "sequences of 16k tokens x 32 at once: ✓ fits · evidence: assumed"
+    assert max(map(len, lines[6:])) <= 110 + len(str(qwen))
+    for title in ("weights", "activation", "outside torch", "CUDA graphs", "KV pool", "KV cache:", "start it with:"):
+        assert any(line.startswith(title) for line in lines), title
+    assert "scenario: sequences of 16k tokens" in done.stderr
+
+
+def test_the_command_is_one_that_a_shell_takes(gpufit: Run, tmp_path: Path) -> None:
+    (tmp_path / "my models").mkdir()
+    model = folder_of("Qwen/Qwen3-0.6B", tmp_path / "my models")
+    flags = ("--tp", "2", "--kv-cache-dtype", "fp8", "--enforce-eager", "--gpu-memory-utilization", "0.85")
+    asked = (*flags, "--quantization", "fp8", "--max-num-seqs", "64", "--dtype", "float16")
+    document = as_json(gpufit, "estimate", model / "config.json", *QUESTION, *asked, "--gpu", "l40s")
+    words = shlex.split(only(document)[1]["serve_command"])
+    assert words[:3] == ["vllm", "serve", str(model)]
+    # L40S: below 70 GiB, so that 2,048 tokens are vLLM's default for a step.
+    assert words[3:] == [
+        *("--tensor-parallel-size", "2", "--max-model-len", "16384", "--gpu-memory-utilization", "0.85"),
+        *("--max-num-seqs", "64", "--max-num-batched-tokens", "2048", "--dtype", "float16"),
+        *("--quantization", "fp8", "--kv-cache-dtype", "fp8", "--enforce-eager"),
+    ]
+
+
+def test_every_card_of_the_catalog_is_judged_by_the_same_rules(gpufit: Run, qwen: Path) -> None:
+    document = as_json(gpufit, "fit", qwen, *QUESTION, "--tp", "2")
+    assert len(document["cards"]) == 41
+    verdicts = {row["card"]: row["verdict"] for row in document["cards"]}
+    # 65.5 GB of weights over two ranks: more than an RTX 5090 has, and 64 GiB of KV cache a rank on top.
+    assert verdicts["rtx-5090-32gb"] == "does_not_fit"
+    assert verdicts["h200-sxm-141gb"] == "fits"
+    assert verdicts["h100-sxm-64gb"] == "unknown"
+    for row in document["cards"]:
+        if row["verdict"] == "unknown":
+            assert (row["start"], row["capacity_bytes"], row["max_concurrency"], row["lots"]) == (None,) * 4
+            continue
+        assert (row["verdict"] == "fits") == (row["max_concurrency"] >= 32), row["card"]
+        assert (row["verdict"] == "fits") == (row["max_context_tokens"] >= 16384), row["card"]
+        if row["verdict"] == "fits":
+            assert row["need_upper_bytes"] <= row["capacity_bytes"]
+            assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2)
+        elif row["max_concurrency"]:
+            assert row["arrangement"] == "replicas"
+            copies = -(-32 // row["max_concurrency"])
+            # MI250X is one card with two devices, each of which is a rank.
+            assert row["cards_needed"] == (copies if row["card"] == "mi250x-128gb" else 2 * copies)
+        else:
+            assert (row["arrangement"], row["cards_needed"]) == (None, None)
+    by_id = {row["card"]: row for row in document["cards"]}
+    assert (by_id["b200-sxm-180gb"]["lot_size"], by_id["b200-sxm-180gb"]["lots"]) == (2, 1)
+
+
+def test_no_more_than_the_largest_concurrency_and_length_fit(gpufit: Run, qwen: Path) -> None:
+    def verdict(length: int, concurrency: int) -> str:
+        flags = ("--engine", "vllm", "--tp", "2", "--gpu", "h100-sxm", "--max-model-len", str(length))
+        done = gpufit("estimate", qwen, *flags, "--concurrency", str(concurrency), "--json")
+        return str(json.loads(done.stdout)["cards"][0]["verdict"])
+
+    row, _ = only(as_json(gpufit, "estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "h100-sxm"))
+    most, longest = row["max_concurrency"], row["max_context_tokens"]
+    assert [verdict(16384, most), verdict(longest, 32)] == ["fits", "fits"]
+    assert verdict(16384, most + 1) != "fits"
+    assert verdict(longest + 1, 32) != "fits"
+
+
+def test_a_card_alone_is_single_and_too_small_a_share_says_which_would_do(gpufit: Run, small: Path) -> None:
+    flags = ("--engine", "vllm", "--gpu", "l40s", "--max-model-len", "4k", "--concurrency", "8")
+    row, _ = only(as_json(gpufit, "estimate", small, *flags))
+    assert (row["verdict"], row["arrangement"], row["cards_needed"]) == ("fits", "single", 1)
+    row, start = only(as_json(gpufit, "estimate", small, *flags, "--gpu-memory-utilization", "0.1", code=1))
+    assert row["verdict"] != "fits"
+    least = start["least_gpu_memory_utilization"]
+    assert 0.1 < least < 0.3
+    assert any(f"--gpu-memory-utilization {least:g}" in remark for remark in row["remarks"])
+    row, _ = only(as_json(gpufit, "estimate", small, *flags, "--gpu-memory-utilization", f"{least:g}"))
+    assert row["verdict"] == "fits"
+
+
+def test_more_sequences_than_the_default_are_asked_of_vllm_where_the_pool_holds_them(gpufit: Run, small: Path) -> None:
+    # vLLM schedules 256 on a card below 70 GiB unless told.
+    flags = ("--engine", "vllm", "--gpu", "l40s", "--max-model-len", "512", "--concurrency", "400")
+    row, start = only(as_json(gpufit, "estimate", small, *flags))
+    assert (row["verdict"], start["max_num_seqs"]) == ("fits", 400)
+    assert "--max-num-seqs 400" in start["serve_command"]
+
+
+def test_a_model_with_states_says_how_many_sequences_keep_it_from_starting(gpufit: Run, tmp_path: Path) -> None:
+    model = folder_of("nvidia/Nemotron-H-56B-Base-8K", tmp_path)
+    flags = ("--engine", "vllm", "--tp", "2", "--gpu", "h100-sxm", "--concurrency", "16")
+    row, start = only(as_json(gpufit, "estimate", model, *flags, code=1))
+    assert "each of 1024 sequences needs a block of state: lower --max-num-seqs to " in start["binding"]
+    assert any("--max-num-seqs 16" in remark and "surely serves this" in remark for remark in row["remarks"])
+    row, _ = only(as_json(gpufit, "estimate", model, *flags, "--max-num-seqs", "16"))
+    assert row["verdict"] == "fits"
+
+
+def test_an_encoder_caches_nothing_and_has_one_phase(gpufit: Run, tmp_path: Path) -> None:
+    model = folder_of("BAAI/bge-reranker-v2-m3", tmp_path)
+    document = as_json(gpufit, "estimate", model, "--engine", "vllm", "--gpu", "l4", "--max-model-len", "512")
+    row, start = only(document)
+    assert list(document["phases"]) == ["forward"]
+    assert (start["sequence_bytes"], row["max_concurrency"], row["verdict"]) == (0, 256, "fits")
+
+
+@pytest.mark.parametrize(("engine", "also"), [("vllm", ("--gpu", "h100-sxm")), ("transformers", ())])
+def test_weights_quantised_at_load_take_a_byte_each_and_their_scales(
+    gpufit: Run, small: Path, engine: str, also: tuple[str, ...]
+) -> None:
+    # Qwen3-0.6B, 28 layers of hidden size 1,024: heads of 128, 16 for queries and 8 for keys and values, MLP of 3,072.
+    matrices = 28 * (1024 * (16 + 8 + 8) * 128 + 16 * 128 * 1024 + 3 * 1024 * 3072)
+    embeddings, norms = 151936 * 1024, 28 * (2 * 1024 + 2 * 128) + 1024
+    document = as_json(gpufit, "estimate", small, "--engine", engine, *also, "--quantization", "fp8")
+    by_dtype = {share["dtype"]: share["size_bytes"] for share in document["precision"]["resident"]}
+    assert by_dtype[next(name for name in by_dtype if name.lower().startswith(("float8", "f8")))] == matrices
+    assert by_dtype["bfloat16"] == pytest.approx(2 * (embeddings + norms), abs=4 * matrices / 128**2 + MIB)
+    assert sum(by_dtype.values()) == pytest.approx(matrices * (1 + 4 / 128**2) + 2 * (embeddings + norms), rel=0.001)
+    assert any("--quantization fp8" in note for note in document["notes"])
+
+
+def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path) -> None:
+    flags = ("--engine", "vllm", "--gpu", "l4", "--max-model-len", "64")
+    document = as_json(gpufit, "estimate", llama_dir, *flags)
+    held = sum(share["size_bytes"] for share in document["precision"]["stored"])
+    assert held > 0
+    assert not any("no weight files" in note or "no shape rule" in note for note in document["notes"])
+    quantised = as_json(gpufit, "estimate", llama_dir, *flags, "--quantization", "fp8")
+    assert quantised["precision"]["stored"] == document["precision"]["stored"]
+    assert quantised["precision"]["quantization"]["method"].startswith("FP8")
+    assert any("float8" in share["dtype"] for share in quantised["precision"]["resident"])
+
+
+def test_a_method_that_calibrates_is_estimated_and_its_checkpoint_asked_for(gpufit: Run, small: Path) -> None:
+    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
+    assert any("needs a checkpoint quantised beforehand" in note for note in document["notes"])
+    assert "--quantization" not in only(document)[1]["serve_command"]
+
+
+@pytest.mark.parametrize("form", ["csv", "markdown", "xlsx", "table"])
+def test_every_format_says_the_same(gpufit: Run, qwen: Path, tmp_path: Path, form: str) -> None:
+    asked = ("fit", qwen, *QUESTION, "--tp", "2", "--gpu", "h100-sxm", "--gpu", "b200")
+    first, second = as_json(gpufit, *asked)["cards"]
+    file = tmp_path / {"markdown": "out.md", "table": "out.txt"}.get(form, f"out.{form}")
+    assert gpufit(*asked, "--format", form, "-o", file).code == 0
+    command = second["start"]["serve_command"]
+    if form == "csv":
+        rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
+        assert [int(row["kv_pool_bytes"]) for row in rows] == [one["start"]["kv_pool_bytes"] for one in (first, second)]
+        assert [int(row["kv_tokens"]) for row in rows] == [
+            one["start"]["kv_tokens"]["point"] for one in (first, second)
+        ]
+        assert (rows[1]["serve_command"], rows[1]["engine"], rows[1]["engine_version"]) == (command, "vllm", "0.29.0")
+        assert [row["verdict"] for row in rows] == [first["verdict"], second["verdict"]]
+    elif form == "xlsx":
+        book = openpyxl.load_workbook(file)
+        header, *rows = book["cards"].iter_rows(values_only=True)
+        pool = header.index("KV pool (GiB)")
+        assert rows[0][pool] == pytest.approx(first["start"]["kv_pool_bytes"] / GIB)
+        assert rows[0][header.index("utilization")] == 0.92
+        assert command in [line for (line,) in book["evidence"].iter_rows(values_only=True)]
+    else:
+        text = " ".join(file.read_text(encoding="utf-8").replace("\\\n", " ").split())
+        for one in (first, second):
+            assert f"{one['start']['kv_tokens']['point']:,}" in text
+            assert " ".join(one["start"]["serve_command"].split()) in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--tp", "3"), "64 attention heads cannot be divided over 3 ranks"),
+        (("--tp", "16", "--max-model-len", "64k"), "beyond the model's own 40960 positions"),
+        (("--max-num-seqs", "8"), "--max-num-seqs 8 runs no more than that at once"),
+        (("--max-num-seqs", "64", "--max-num-batched-tokens", "32"), "--max-num-batched-tokens 32 is less than"),
+        (("--new-tokens", "16k"), "leaves no room for a prompt"),
+        (("--dtype", "float32"), "16-bit weights"),
+        (("--quantization", "quanto-int4"), "vLLM does not run it"),
+        (("--quantization", "unheard-of"), "not a name that is known here"),
+        (("--engine-version", "newest"), "not a release"),
+        (("--attn-implementation", "eager"), "an option of --engine transformers"),
+        (("--save", "profile.json"), "--save writes a profile"),
+        (("--gpu-memory-utilization", "1.5"), "above 0 and at most 1"),
+        (("--card", "h100"), "could be several cards"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(gpufit: Run, qwen: Path, arguments: tuple[str, ...], message: str) -> None:
+    done = gpufit("estimate", qwen, *QUESTION, "--gpu", "h100-sxm", *arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert message in done.error
+
+
+def test_without_a_card_the_way_to_one_is_said(gpufit: Run, qwen: Path) -> None:
+    done = gpufit("estimate", qwen, *QUESTION)
+    assert (done.code, done.stdout) == (2, "")
+    assert "takes a share of a card: name it with --card, or use gpufit fit" in done.error
+
+
+@pytest.mark.parametrize("flag", [("--tp", "2"), ("--enforce-eager",), ("--max-num-seqs", "8")])
+def test_a_flag_of_vllm_beside_transformers_is_refused(gpufit: Run, qwen: Path, flag: tuple[str, ...]) -> None:
+    for command in ("estimate", "fit"):
+        done = gpufit(command, qwen, *flag)
+        assert (done.code, done.stdout) == (2, "")
+        assert "is an option of --engine vllm, and --engine is transformers" in done.error
+
+
+def test_a_profile_keeps_the_engine_it_was_measured_in(gpufit: Run, tmp_path: Path) -> None:
+    save_profile(make_profile(), tmp_path / "profile.json")
+    done = gpufit("fit", tmp_path / "profile.json", "--engine", "vllm")
+    assert (done.code, done.stdout) == (2, "")
+    assert "--engine is for a model" in done.error
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("openai/whisper-large-v3", "cross-attention"), ("deepseek-ai/DeepSeek-V4-Flash", "caches of deepseek_v4")],
+)
+def test_a_model_that_no_rule_covers_is_one_line(gpufit: Run, tmp_path: Path, name: str, message: str) -> None:
+    done = gpufit("estimate", folder_of(name, tmp_path), "--engine", "vllm", "--gpu", "h100-sxm")
+    assert (done.code, done.stdout) == (2, "")
+    assert f"no memory rule for vLLM with {message}" in done.error.replace("the caches", "caches")
+
+
+def test_an_unknown_family_and_a_gguf_file_are_one_line(gpufit: Run, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "unheard_of"}')
+    done = gpufit("estimate", tmp_path / "config.json", "--engine", "vllm", "--gpu", "h100-sxm")
+    assert (done.code, done.stdout) == (3, "")
+    assert "no shape rules" in done.error
+    done = gpufit("estimate", tmp_path / "model.gguf", "--engine", "vllm", "--gpu", "h100-sxm")
+    assert (done.code, done.stdout) == (2, "")
+    assert "GGUF support is experimental" in done.error
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit"])
+def test_torch_is_never_imported(qwen: Path, command: str) -> None:
+    code = (
+        "import sys; from gpufit.cli.main import main; "
+        "status = main([*sys.argv[1:], '--engine', 'vllm', '--tp', '2', '--gpu', 'h200-sxm', '--json']); "
+        "heavy = {'torch', 'transformers', 'numpy', 'scipy', 'textual', 'vllm'} & set(sys.modules); "
+        "print(status, sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, command, str(qwen)], capture_output=True, text=True, check=True)
+    assert done.stderr.splitlines()[-1] == "0 []"
