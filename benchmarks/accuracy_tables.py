@@ -7,6 +7,7 @@ from functools import cache
 
 from tabulate import tabulate
 
+from benchmarks import accuracy_caches
 from benchmarks import accuracy_transformers as transformers
 from benchmarks import accuracy_vllm as vllm
 from benchmarks.accuracy_record import Comparison, summary
@@ -29,7 +30,7 @@ def of_vllm() -> vllm.Report:
 
 def everything() -> tuple[Comparison, ...]:
     """All comparisons."""
-    return (*of_transformers(), *of_vllm().comparisons)
+    return (*of_transformers(), *of_vllm().comparisons, *accuracy_caches.comparisons())
 
 
 def classes() -> list[tuple[str, list[Comparison]]]:
@@ -54,6 +55,7 @@ def classes() -> list[tuple[str, list[Comparison]]]:
         ("vLLM: activation peak", report.of("activation")),
         ("vLLM: KV tokens", report.of("kv_tokens")),
         ("vLLM: sequences at once, of a printed pool", report.of("concurrency")),
+        ("llama.cpp, SGLang, others: bytes of a KV cache", list(accuracy_caches.comparisons())),
     ]
 
 
