@@ -1,0 +1,111 @@
+"""Known values on fake tensors: what steers a model's code (masks, positions, image grids) is small, so it is computed.
+
+A fake tensor has a shape and no values, and code that asks for one (`mask.all()`, `grid.tolist()`) fails. What follows
+from the caller's own inputs alone, and from no weight, is worked out beside the fake run on small real tensors that
+nobody counts. Everything that takes memory stays fake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map_only
+from torch.utils.weak import WeakIdKeyDictionary
+
+from gpufit.errors import MeasurementError
+
+MOST_VALUES = 2**21
+"""Elements up to which a tensor's values are kept: a 2-D mask of 16 sequences of 128k tokens; no 4-D mask of a long
+prompt, which nothing asks the values of (assumed)."""
+
+_READS_A_VALUE = frozenset({"aten::_local_scalar_dense", "aten::is_nonzero", "aten::equal"})
+_HAS_NO_VALUES = frozenset({
+    "aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided",
+})  # fmt: skip
+
+
+class KnownValues(TorchDispatchMode):  # type: ignore[misc]
+    """Keeps the values of small tensors beside their fake ones, and answers when code asks for one.
+
+    Enter it inside the `FakeTensorMode` of the run and outside of its recorder.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: WeakIdKeyDictionary = WeakIdKeyDictionary()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        name = func._schema.name
+        leaves, _ = tree_flatten((args, kwargs))
+        taken = [one for one in leaves if isinstance(one, torch.Tensor)]
+        known = all(one in self._values for one in taken)
+        if name in _READS_A_VALUE:
+            return self._read(func, name, taken, known, args, kwargs)
+        result = func(*args, **kwargs)
+        if known and name not in _HAS_NO_VALUES:
+            self._work_out(func, args, kwargs, result)
+        elif func._schema.is_mutable:
+            self._forget(taken)
+        return result
+
+    def _read(self, func: Any, name: str, taken: list[torch.Tensor], known: bool, args: Any, kwargs: Any) -> Any:
+        if not any(isinstance(one, FakeTensor) for one in taken):
+            return func(*args, **kwargs)
+        if not known:
+            raise MeasurementError(
+                f"the model's code asks for a value that a fake tensor does not have ({name.removeprefix('aten::')})"
+            )
+        with unset_fake_temporarily():
+            return func(*self._real(args), **self._real(kwargs))
+
+    def _work_out(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
+        """Run the operation on the values too, where what it gives is small."""
+        made = [one for one in tree_flatten(result)[0] if isinstance(one, torch.Tensor)]
+        if not made or not all(_is_small(one) for one in made):
+            return
+        with unset_fake_temporarily():
+            values = func(*self._real(args), **self._real(kwargs))
+        for fake, value in zip(made, (one for one in tree_flatten(values)[0] if isinstance(one, torch.Tensor)), strict=True):
+            self._values[fake] = value
+
+    def _real(self, thing: Any) -> Any:
+        return tree_map_only(torch.Tensor, self._values.__getitem__, thing)
+
+    def _forget(self, taken: Iterable[torch.Tensor]) -> None:
+        """Something unknown was written into one of these: neither it nor what shares its memory is known any more."""
+        written = {_place(self._values[one]) for one in taken if one in self._values}
+        if written:
+            for fake in [fake for fake, value in self._values.items() if _place(value) in written]:
+                del self._values[fake]
+
+
+def _place(value: torch.Tensor) -> int:
+    place: int = value.untyped_storage().data_ptr()
+    return place
+
+
+def _is_small(tensor: torch.Tensor) -> bool:
+    return isinstance(tensor, FakeTensor) and tensor.numel() <= MOST_VALUES
+
+
+@contextlib.contextmanager
+def asking_for_values() -> Iterator[None]:
+    """While the block runs transformers asks for the values of fake tensors as it does for those of real ones.
+
+    It leaves such questions out where it sees fake tensors (`is_tracing`), and then keeps masks that mask nothing.
+    https://github.com/huggingface/transformers/blob/main/src/transformers/utils/import_utils.py
+    """
+    from transformers.utils import import_utils
+
+    before = import_utils.is_fake_tensor
+    import_utils.is_fake_tensor = lambda tensor: False
+    try:
+        yield
+    finally:
+        import_utils.is_fake_tensor = before
