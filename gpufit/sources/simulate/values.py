@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, unset_fake_temporarily
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
@@ -44,10 +46,13 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         name = func._schema.name
         leaves, _ = tree_flatten((args, kwargs))
         taken = [one for one in leaves if isinstance(one, torch.Tensor)]
-        known = all(one in self._values for one in taken)
+        known = all(one in self._values or not isinstance(one, FakeTensor) for one in taken)
         if name in _READS_A_VALUE:
             return self._read(func, name, taken, known, args, kwargs)
-        result = func(*args, **kwargs)
+        try:
+            result = func(*args, **kwargs)
+        except DynamicOutputShapeException as error:
+            return self._shaped_by_values(func, name, known, args, kwargs, error)
         if known and name not in _HAS_NO_VALUES:
             self._work_out(func, args, kwargs, result)
         elif func._schema.is_mutable:
@@ -64,6 +69,26 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         with unset_fake_temporarily():
             return func(*self._real(args), **self._real(kwargs))
 
+    def _shaped_by_values(
+        self, func: Any, name: str, known: bool, args: Any, kwargs: Any, error: DynamicOutputShapeException
+    ) -> Any:
+        """The result of an operation whose shape only values tell (`nonzero`), as fake tensors of that shape."""
+        if not known:
+            raise MeasurementError(
+                f"the shape of what {name.removeprefix('aten::')} gives depends on values that a fake tensor does not have"
+            ) from error
+        with unset_fake_temporarily():
+            values = func(*self._real(args), **self._real(kwargs))
+        mode = active_fake_mode()
+        result = tree_map_only(torch.Tensor, mode.from_tensor, values)
+        self._keep(result, values)
+        return result
+
+    def _keep(self, result: Any, values: Any) -> None:
+        pairs = zip(*([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)] for tree in (result, values)), strict=True)
+        for fake, value in pairs:
+            self._values[fake] = value
+
     def _work_out(self, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         """Run the operation on the values too, where what it gives is small."""
         made = [one for one in tree_flatten(result)[0] if isinstance(one, torch.Tensor)]
@@ -71,11 +96,10 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
             return
         with unset_fake_temporarily():
             values = func(*self._real(args), **self._real(kwargs))
-        for fake, value in zip(made, (one for one in tree_flatten(values)[0] if isinstance(one, torch.Tensor)), strict=True):
-            self._values[fake] = value
+        self._keep(result, values)
 
     def _real(self, thing: Any) -> Any:
-        return tree_map_only(torch.Tensor, self._values.__getitem__, thing)
+        return tree_map_only(FakeTensor, self._values.__getitem__, thing)
 
     def _forget(self, taken: Iterable[torch.Tensor]) -> None:
         """Something unknown was written into one of these: neither it nor what shares its memory is known any more."""
@@ -94,9 +118,18 @@ def _is_small(tensor: torch.Tensor) -> bool:
     return isinstance(tensor, FakeTensor) and tensor.numel() <= MOST_VALUES
 
 
+class _TensorsOfTensors(TorchFunctionMode):  # type: ignore[misc]
+    """`torch.tensor([a, b])` reads its parts by pointer, past any dispatch mode: fake ones are asked for their value."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.tensor and args and not isinstance(args[0], torch.Tensor):
+            args = (tree_map_only(FakeTensor, lambda one: one.tolist(), args[0]), *args[1:])
+        return func(*args, **(kwargs or {}))
+
+
 @contextlib.contextmanager
 def asking_for_values() -> Iterator[None]:
-    """While the block runs transformers asks for the values of fake tensors as it does for those of real ones.
+    """Known values while the block runs, and transformers asks for the values of fake tensors as it does for those of real ones.
 
     It leaves such questions out where it sees fake tensors (`is_tracing`), and then keeps masks that mask nothing.
     https://github.com/huggingface/transformers/blob/main/src/transformers/utils/import_utils.py
@@ -106,6 +139,7 @@ def asking_for_values() -> Iterator[None]:
     before = import_utils.is_fake_tensor
     import_utils.is_fake_tensor = lambda tensor: False
     try:
-        yield
+        with KnownValues(), _TensorsOfTensors():
+            yield
     finally:
         import_utils.is_fake_tensor = before
