@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch._guards import active_fake_mode
 from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, unset_fake_temporarily
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -79,8 +78,7 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
             ) from error
         with unset_fake_temporarily():
             values = func(*self._real(args), **self._real(kwargs))
-        mode = active_fake_mode()
-        result = tree_map_only(torch.Tensor, mode.from_tensor, values)
+        result = tree_map_only(torch.Tensor, _fake_of, values)
         self._keep(result, values)
         return result
 
@@ -112,6 +110,12 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
 def _place(value: torch.Tensor) -> int:
     place: int = value.untyped_storage().data_ptr()
     return place
+
+
+def _fake_of(value: torch.Tensor) -> torch.Tensor:
+    """A fake tensor like a real one, in a storage as large: some operations keep more room than they fill."""
+    whole = torch.empty(value.untyped_storage().nbytes() // value.element_size(), dtype=value.dtype)
+    return whole.as_strided(value.shape, value.stride(), value.storage_offset())
 
 
 def _is_small(tensor: torch.Tensor) -> bool:
