@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
 from gpufit.errors import MeasurementError
+from gpufit.sources.measure.storages import unfolds
 
 MOST_VALUES = 2**21
 """Elements up to which a tensor's values are kept: a 2-D mask of 16 sequences of 128k tokens; no 4-D mask of a long
@@ -41,6 +42,8 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         self._values: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if unfolds(types):
+            return NotImplemented
         kwargs = kwargs or {}
         name = func._schema.name
         leaves, _ = tree_flatten((args, kwargs))

@@ -66,6 +66,7 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
         generated.append(_next_token(output.logits))
         watch.label(generated[-1], "outputs")
         del output
+        watch.step_ended()
     watch.phase_ended(Phase.DECODE, prompt.cached_tokens + new_tokens - 1)
 
 
