@@ -66,7 +66,7 @@ class Kept:
     def phase_began(self, phase: Phase) -> None:
         """Nothing to note."""
 
-    def step_ended(self) -> None:
+    def step_began(self) -> None:
         """Nothing to note."""
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:

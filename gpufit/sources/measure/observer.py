@@ -19,6 +19,9 @@ from gpufit.sources.measure.storages import address_of, storages_within
 
 OUTSIDE = "between forwards"
 """The site of what the caller does: preparing a step's inputs, choosing the next token."""
+PREPARING = "between steps"
+"""The site of what the caller does before a decode step: a mask with one column more. Apart from what follows the step
+before, whose growth is another."""
 CACHE_UPDATE = "cache update"
 """What a cache does while it takes in new keys and values."""
 
@@ -54,6 +57,13 @@ class Observer:
     def moment(self) -> int:
         """Mark now."""
         return self._marker.mark()
+
+    def step_began(self) -> int:
+        """Mark the beginning of a decode step: the caller prepares it."""
+        moment = self._marker.mark()
+        first = self._forwards < FIRST_DECODE_FORWARD
+        self.stretches.append((moment, f"{FIRST_STEP if first else ''}{PREPARING}"))
+        return moment
 
     def label(self, thing: Any, category: Category) -> None:
         """Say what every storage within `thing` is: all its life, but for a cache, which adopts it only now.

@@ -139,7 +139,7 @@ class _Probe:
     def phase_began(self, phase: Phase) -> None:
         """Nothing to note."""
 
-    def step_ended(self) -> None:
+    def step_began(self) -> None:
         """Nothing to note."""
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:

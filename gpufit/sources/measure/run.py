@@ -52,7 +52,7 @@ class PhaseSpan:
     cached_tokens: int
     readings: tuple[DeviceReading, ...]
     steps: tuple[int, ...] = ()
-    """Moments at which its decode steps ended."""
+    """Moments at which its decode steps began."""
 
 
 def measure_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> Measured:
@@ -81,7 +81,7 @@ class _Clock:
     def phase_began(self, phase: Phase) -> None:
         self.plan.entering(phase)
 
-    def step_ended(self) -> None:
+    def step_began(self) -> None:
         """Only whole phases are timed."""
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
@@ -125,8 +125,8 @@ class _Recorded:
         self._start = self.observer.moment()
         self._steps = []
 
-    def step_ended(self) -> None:
-        self._steps.append(self.observer.moment())
+    def step_began(self) -> None:
+        self._steps.append(self.observer.step_began())
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         self.plan.synchronize()

@@ -15,9 +15,9 @@ from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run
 from gpufit.sources.measure.storages import ResidentModel
 from gpufit.sources.simulate.extend import Further, Phases, extend, replaced
 
-FEWEST_TOKENS = 4
-"""New tokens of a run that stands for any more: prefill's, the first step, which is unlike the others, and two further
-steps, whose difference is what each step adds."""
+FEWEST_TOKENS = 5
+"""New tokens of a run that stands for any more: prefill's, the first step, which is unlike the others, a second one, and
+two further ones that each follow one of their own kind, whose difference is what a step adds."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,11 +35,11 @@ def run_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -
     recording, observer, spans = recorded_run(model, plan, short)
     labels = observer.labels(recording.positions)
     phases = peaks(recording, labels, observer.stretches, resident.given, spans)
-    if short == shape:
+    if short == shape or not spans[-1].steps:
         return Run(_simulated(phases))
-    end = spans[-1].steps[-2]
+    end = spans[-1].steps[-1]
     cut, known = _until(recording, labels, end)
-    stretches = [one for one in observer.stretches if one[0] <= end]
+    stretches = [one for one in observer.stretches if one[0] < end]
     earlier = peaks(cut, known, stretches, resident.given, [*spans[:-1], _ended(spans[-1], end)])
     return Run(_simulated(phases), _simulated(earlier))
 
@@ -47,10 +47,10 @@ def run_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -
 def all_steps(run: Run, shape: Shape) -> Phases:
     """The phases at all new tokens of the shape: every later step adds what the last one did."""
     if run.before is None:
-        return run.phases
+        return run.phases  # all of them were run
     steps = shape.new_tokens - FEWEST_TOKENS + 1
     later = extend(run.before, [Further(run.phases, steps)], only=is_later_step)
-    return tuple(_cached(peak, shape) for peak in replaced(later, run.phases, is_first_step))
+    return with_later_steps(replaced(later, run.phases, is_first_step), steps)
 
 
 def crossing_steps(shape: Shape, context_steps: tuple[int, ...]) -> Shape | None:
@@ -96,8 +96,9 @@ def _simulated(phases: tuple[PhasePeak, ...]) -> Phases:
     return tuple(msgspec.structs.replace(peak, evidence=Evidence.SIMULATED) for peak in phases)
 
 
-def _cached(peak: PhasePeak, shape: Shape) -> PhasePeak:
-    if peak.phase is not Phase.DECODE:
-        return peak
-    further = shape.new_tokens - FEWEST_TOKENS + 1
-    return msgspec.structs.replace(peak, cached_tokens=peak.cached_tokens + further)
+def with_later_steps(phases: Phases, steps: int) -> Phases:
+    """The phases with so many tokens more in the cache when decoding ends."""
+    return tuple(
+        msgspec.structs.replace(peak, cached_tokens=peak.cached_tokens + steps) if peak.phase is Phase.DECODE else peak
+        for peak in phases
+    )

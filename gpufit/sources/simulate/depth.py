@@ -12,7 +12,7 @@ import torch
 
 from gpufit.sources.measure.sites import kinds, site_names
 from gpufit.sources.simulate.build import REFUSALS, Blueprint
-from gpufit.sources.simulate.layers import Pattern, pattern_of
+from gpufit.sources.simulate.layers import FEWEST_REPEATS, Pattern, pattern_of
 
 _SETTINGS = (
     "num_hidden_layers", "num_layers", "num_decoder_layers", "encoder_layers", "decoder_layers", "depth", "n_layer",
@@ -58,10 +58,10 @@ def variants(blueprint: Blueprint, config: Any, model: Any) -> tuple[Variant, ..
         return (whole(model),)
     names = site_names(model)
     sites = {path: names[module] for path, module in model.named_modules() if module in names}
-    made = [_variant(blueprint, config, sites, [(one, one.pattern.fewest) for one in axes], 0)]
+    made = [_variant(blueprint, config, sites, [(one, FEWEST_REPEATS) for one in axes], 0)]
     for axis in axes:
-        depths = [(one, one.pattern.fewest + (one is axis)) for one in axes]
-        made.append(_variant(blueprint, config, sites, depths, axis.pattern.repeats - axis.pattern.fewest))
+        depths = [(one, FEWEST_REPEATS + (one is axis)) for one in axes]
+        made.append(_variant(blueprint, config, sites, depths, axis.pattern.repeats - FEWEST_REPEATS))
     return tuple(made)
 
 
@@ -123,7 +123,7 @@ def _axis(
     for pattern in {pattern_of(kinds(stack)) for stack in candidates.values()} - {None}:
         assert pattern is not None
         shallow = copy.deepcopy(config)
-        make_shallower(_part(shallow, part), setting, pattern, pattern.fewest)
+        make_shallower(_part(shallow, part), setting, pattern, FEWEST_REPEATS)
         try:
             shortened = _stacks(blueprint.build(shallow))
         except REFUSALS:  # a config that cannot be had at this depth is run whole
@@ -136,7 +136,7 @@ def _axis(
 
 def _is_like(shortened: Stack, stack: Stack, pattern: Pattern) -> bool:
     wanted = kinds(stack)
-    return kinds(shortened) == [wanted[place] for place in pattern.places(pattern.fewest)]
+    return kinds(shortened) == [wanted[place] for place in pattern.places(FEWEST_REPEATS)]
 
 
 def _stacks(model: Any) -> dict[str, Stack]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FEWEST_REPEATS = {1: 2, 2: 2, 3: 2}
-"""Repetitions of a pattern of so many layers in the shallowest run, 1 for longer patterns. A first layer can differ from
-all others (it reads the embeddings, nothing lies before it), so a second of the same kind has to be there."""
+FEWEST_REPEATS = 1
+"""Repetitions of the pattern in the shallowest run."""
+
+APART = 1
+"""Layers at the start that are no part of the pattern, whatever their kind: nothing lies before the first, and it reads
+the embeddings themselves, which from the second on are kept beside what the layers hand on."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +30,9 @@ class Pattern:
     """Repetitions in the whole stack."""
 
     @property
-    def fewest(self) -> int:
-        """Repetitions in the shallowest run."""
-        return FEWEST_REPEATS.get(self.period, 1)
-
-    @property
     def saved(self) -> int:
         """Layers fewer to run, over two runs that differ by one repetition; 0 or less where nothing is gained."""
-        return self.layers - 2 * self.layers_at(self.fewest) - self.period
+        return self.layers - self.layers_at(FEWEST_REPEATS) - self.layers_at(FEWEST_REPEATS + 1)
 
     def layers_at(self, repeats: int) -> int:
         """Layers of the stack with so many repetitions."""
@@ -57,8 +55,8 @@ def pattern_of(kinds: Sequence[str]) -> Pattern | None:
 def _with_period(kinds: Sequence[str], period: int) -> list[Pattern]:
     """Every longest stretch of the row that repeats after so many layers."""
     found = []
-    start = 0
-    for place in range(len(kinds) - period + 1):
+    start = APART
+    for place in range(APART, len(kinds) - period + 1):
         if place < len(kinds) - period and kinds[place] == kinds[place + period]:
             continue
         repeats = (place + period - start) // period

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -35,7 +35,15 @@ from gpufit.sources.measure.run import RunPlan
 from gpufit.sources.measure.session import driver_for, model_info, planned_message
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.sources.simulate import attention, build, depth, parallel
-from gpufit.sources.simulate.cells import Run, all_steps, crossing_steps, is_later_step, run_cell
+from gpufit.sources.simulate.cells import (
+    FEWEST_TOKENS,
+    Run,
+    all_steps,
+    crossing_steps,
+    is_later_step,
+    run_cell,
+    with_later_steps,
+)
 from gpufit.sources.simulate.extend import Further, Phases, extend, extended_sizes, replaced
 from gpufit.sources.simulate.values import asking_for_values
 
@@ -49,7 +57,7 @@ _FUSED_ELSEWHERE = ("Mamba", "Delta", "SSM")
 """What classes are called whose work a card does in one fused kernel."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class PlannedSimulation:
     """A model's config, read, and how it is to be run."""
 
@@ -110,10 +118,13 @@ class SimulatedSession:
     def run(self, shape: Shape) -> Measured:
         """Simulate one cell; the errors of the model come through."""
         gc.collect()
-        phases = self._phases(shape)
         crossing = crossing_steps(shape, self._steps)
-        if crossing is not None:
-            phases = replaced(phases, self._phases(crossing), is_later_step)
+        if crossing is None:
+            phases = self._phases(shape)
+        else:
+            begun = self._phases(dataclasses.replace(shape, new_tokens=FEWEST_TOKENS))
+            phases = replaced(begun, self._phases(crossing), is_later_step)
+            phases = with_later_steps(phases, shape.new_tokens - FEWEST_TOKENS)
         return Measured(phases=phases, inputs_completed=shape.concurrency)
 
     def _shallow(self, blueprint: build.Blueprint, config: Any, model: Any) -> tuple[depth.Variant, ...]:

@@ -22,8 +22,8 @@ class Watch(Protocol):
         """From here on."""
         ...
 
-    def step_ended(self) -> None:
-        """One decode step is over."""
+    def step_began(self) -> None:
+        """One decode step begins; the one before it is over."""
         ...
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:

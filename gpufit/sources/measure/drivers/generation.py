@@ -54,6 +54,7 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
         return
     watch.phase_began(Phase.DECODE)
     for step in range(new_tokens - 1):
+        watch.step_began()
         given = prompt.step(generated[-1]) | {cache_name: cache}
         if cache_name == "cache_params" and "cache_position" in accepted:
             # Mamba of earlier releases tells a step from a prompt by this alone, and its steps take no mask.
@@ -66,7 +67,6 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
         generated.append(_next_token(output.logits))
         watch.label(generated[-1], "outputs")
         del output
-        watch.step_ended()
     watch.phase_ended(Phase.DECODE, prompt.cached_tokens + new_tokens - 1)
 
 
