@@ -76,9 +76,13 @@ class Observer:
         for address in storages_within(thing):
             self._seen.append((moment, address, category, category != "kv_cache"))
 
-    def labels(self, positions: list[int]) -> list[Label]:
-        """The labels with their positions in the stream."""
-        return [Label(address, category, positions[moment], born) for moment, address, category, born in self._seen]
+    def labels(self, positions: list[int], before: int | None = None) -> list[Label]:
+        """The labels with their positions in the stream; only those known before a moment, where one is named."""
+        return [
+            Label(address, category, positions[moment], born)
+            for moment, address, category, born in self._seen
+            if before is None or moment < before
+        ]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

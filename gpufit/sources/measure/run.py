@@ -172,8 +172,8 @@ def _phase_peak(
     highest: dict[str, int] = {}
     for site, window in stretches:
         inside = Window(max(window.start, phase.start), min(window.end, phase.end))
-        if inside.start > inside.end:
-            continue
+        if inside.start > inside.end or window.start < window.end <= phase.start:
+            continue  # over before the phase began
         position = walked.highest(inside)
         if site not in highest or walked.live_bytes(position) >= walked.live_bytes(highest[site]):
             highest[site] = position

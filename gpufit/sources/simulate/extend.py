@@ -8,13 +8,13 @@ Each repetition of a pattern adds the same blocks, so the line is exact: it hold
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from gpufit.errors import MeasurementError
-from gpufit.profile.record import END_OF_PHASE, Moment, Parts, Phase, PhasePeak
+from gpufit.profile.record import END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
 
 Phases = tuple[PhasePeak, ...]
 
@@ -28,23 +28,27 @@ class Further:
     """How many times the difference to the base run is missing from the whole."""
 
 
-def extend(base: Phases, further: Sequence[Further], only: Callable[[Phase, str], bool] = lambda *_: True) -> Phases:
-    """The phases of the whole. `only`: which moments are extended at all, by phase and site; the others stay.
-
-    Raises MeasurementError where the runs do not lie on a line.
-    """
+def extend(base: Phases, further: Sequence[Further]) -> Phases:
+    """The phases at all layers. Raises MeasurementError where the runs do not lie on a line."""
     return tuple(
-        _extended(peak, [(_same_phase(one.phases, peak.phase), one.ratio) for one in further], only) for peak in base
+        _extended(peak, peak.moments, [(_same_phase(one.phases, peak.phase), one.ratio) for one in further])
+        for peak in base
     )
 
 
-def replaced(phases: Phases, others: Phases, which: Callable[[Phase, str], bool]) -> Phases:
-    """The phases with those moments that `which` names taken from other runs."""
+def extended_steps(before: Phases, last: Phases, steps: int) -> Phases:
+    """The phases at so many steps beyond `before`; `last` is one step beyond it. Raises MeasurementError as above."""
     made = []
-    for peak in phases:
-        other = {one.site: one for one in _same_phase(others, peak.phase).moments}
-        moments = [other.get(one.site, one) if which(peak.phase, one.site) else one for one in peak.moments]
-        made.append(with_moments(peak, moments))
+    for peak in last:
+        if peak.phase is not Phase.DECODE:
+            made.append(peak)
+            continue
+        earlier = _same_phase(before, peak.phase)
+        later = [one for one in earlier.moments if not one.site.startswith(FIRST_STEP)]
+        first = [one for one in peak.moments if one.site.startswith(FIRST_STEP)]
+        whole = _extended(peak, later, [(peak, steps)])
+        cached = earlier.cached_tokens + steps
+        made.append(with_moments(msgspec.structs.replace(whole, cached_tokens=cached), [*first, *whole.moments]))
     return tuple(made)
 
 
@@ -62,15 +66,10 @@ def _same_phase(phases: Phases, phase: Phase) -> PhasePeak:
     return next(one for one in phases if one.phase is phase)
 
 
-def _extended(
-    peak: PhasePeak, further: Sequence[tuple[PhasePeak, int]], only: Callable[[Phase, str], bool]
-) -> PhasePeak:
+def _extended(peak: PhasePeak, base: Iterable[Moment], further: Sequence[tuple[PhasePeak, int]]) -> PhasePeak:
     others = [({one.site: one.parts for one in more.moments}, ratio) for more, ratio in further]
     moments = []
-    for moment in peak.moments:
-        if not only(peak.phase, moment.site):
-            moments.append(moment)
-            continue
+    for moment in base:
         if any(moment.site not in sites for sites, _ in others):
             raise MeasurementError(f"{peak.phase}: not every run passes {moment.site}; run all layers: --full-depth")
         grown = [(sites[moment.site], ratio) for sites, ratio in others]

@@ -34,17 +34,8 @@ from gpufit.sources.measure.protocol import Job, Loaded, Planned, Simulation
 from gpufit.sources.measure.run import RunPlan
 from gpufit.sources.measure.session import driver_for, model_info, planned_message
 from gpufit.sources.measure.storages import ResidentModel, resident_model
-from gpufit.sources.simulate import attention, build, depth, parallel
-from gpufit.sources.simulate.cells import (
-    FEWEST_TOKENS,
-    Run,
-    all_steps,
-    crossing_steps,
-    is_later_step,
-    run_cell,
-    with_later_steps,
-)
-from gpufit.sources.simulate.extend import Further, Phases, extend, extended_sizes, replaced
+from gpufit.sources.simulate import attention, build, cells, depth, parallel
+from gpufit.sources.simulate.extend import Further, Phases, extend, extended_sizes
 from gpufit.sources.simulate.values import asking_for_values
 
 NO_DEVICE = DeviceInfo(kind="none", name="no device (fake tensors)", total_bytes=0)
@@ -95,7 +86,7 @@ class SimulatedSession:
     def __init__(self, planned: PlannedSimulation) -> None:
         self._job, self._simulation = planned.job, planned.simulation
         self._mode = FakeTensorMode(allow_non_fake_inputs=True)
-        self._steps = planned.message.context_steps
+        self._decodes_apart = planned.load_plan.decodes_apart
         config = planned.load_plan.config
         dtype, notes = build.dtype_of(self._job, planned.load_plan)
         notes += _without_quantisation(config, dtype)
@@ -118,14 +109,17 @@ class SimulatedSession:
     def run(self, shape: Shape) -> Measured:
         """Simulate one cell; the errors of the model come through."""
         gc.collect()
-        crossing = crossing_steps(shape, self._steps)
-        if crossing is None:
-            phases = self._phases(shape)
-        else:
-            begun = self._phases(dataclasses.replace(shape, new_tokens=FEWEST_TOKENS))
-            phases = replaced(begun, self._phases(crossing), is_later_step)
-            phases = with_later_steps(phases, shape.new_tokens - FEWEST_TOKENS)
-        return Measured(phases=phases, inputs_completed=shape.concurrency)
+        return Measured(phases=self._phases(shape), inputs_completed=shape.concurrency)
+
+    def _phases(self, shape: Shape) -> Phases:
+        if not self._driver.generates:
+            return self._run(shape).phases
+        if self._decodes_apart:
+            few = cells.line(shape)
+            return cells.on_the_line(self._run(few, one_step_less=few != shape), shape)
+        few = cells.beginning(shape)
+        begun = self._run(few).phases
+        return begun if few == shape else cells.joined(begun, self._run(cells.ending(shape)).phases)
 
     def _shallow(self, blueprint: build.Blueprint, config: Any, model: Any) -> tuple[depth.Variant, ...]:
         """The variants to run: all layers where they were asked for, or where the weights of few do not extend to the
@@ -138,18 +132,18 @@ class SimulatedSession:
         extends = extended_sizes(base[0], more) == {name: getattr(whole, name) for name in Parts.NAMES}
         return found if extends else (depth.whole(model),)
 
-    def _phases(self, shape: Shape) -> Phases:
-        runs = [self._run(one, shape) for one in self._variants]
+    def _run(self, shape: Shape, one_step_less: bool = False) -> cells.Run:
+        """A run of all layers at a shape, told from runs of few."""
+        runs = [self._run_variant(one, shape, one_step_less) for one in self._variants]
         missing = [one.missing for one in self._variants[1:]]
 
         def whole(phases: list[Phases]) -> Phases:
             return extend(phases[0], [Further(*pair) for pair in zip(phases[1:], missing, strict=True)])
 
-        last = whole([one.phases for one in runs])
         before = [one.before for one in runs if one.before is not None]
-        return all_steps(Run(last, whole(before) if before else None), shape)
+        return cells.Run(whole([one.phases for one in runs]), whole(before) if before else None)
 
-    def _run(self, variant: depth.Variant, shape: Shape) -> Run:
+    def _run_variant(self, variant: depth.Variant, shape: Shape, one_step_less: bool) -> cells.Run:
         plan = RunPlan(
             driver=self._driver,
             make_recorder=DispatchRecorder,
@@ -158,7 +152,8 @@ class SimulatedSession:
             sites=variant.sites,
         )
         with self._running():
-            return run_cell(variant.model, plan, shape, resident_model(variant.model, _CPU.type))
+            held = resident_model(variant.model, _CPU.type)
+            return cells.run_cell(variant.model, plan, shape, held, one_step_less)
 
     def _entering(self, phase: Phase) -> None:
         self.phase_reached = phase
