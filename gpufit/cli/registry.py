@@ -8,6 +8,7 @@ from typing import Protocol
 
 COMMANDS: dict[str, str] = {
     "profile": "gpufit.cli.commands.profile",
+    "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
     "catalog": "gpufit.cli.commands.catalog",
     "tui": "gpufit.cli.commands.tui",

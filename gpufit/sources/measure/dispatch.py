@@ -163,7 +163,6 @@ class _Operations(TorchDispatchMode):  # type: ignore[misc]
             elif isinstance(value, list | tuple):
                 yield from self._storages(value)
 
-
     def _is_followed(self, tensor: torch.Tensor) -> bool:
         """A tensor of this device; in a fake run a fake one: what `torch.tensor` made for real is only its source."""
         return (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,57 @@ def find_model(text: str, revision: str | None = None) -> ModelFiles:
     raise UnreadableInputError(
         f"{text}: no such model (no such directory or GGUF file, and not a hub id like org/name)"
     )
+
+
+def find_config(text: str, revision: str | None = None) -> ModelFiles:
+    """The model that `text` names, of which a config is enough: a directory, a config file, a GGUF file, or a hub id.
+
+    Weights that are there tell of the dtypes they are stored in. A local path never calls out, and of a hub id nothing
+    but its config is fetched. Raises UnreadableInputError, saying what is wrong with which file.
+    """
+    path = Path(text)
+    if path.suffix == ".json" and _is_file(path):
+        return _configured(path, path, path.stem if path.stem != "config" else path.resolve().parent.name)
+    if _HUB_ID.fullmatch(text) and not text.startswith(".") and not _is_there(path):
+        config = _download_config(text, revision)
+        return _configured(config, config.parent, text, config.parent.name)
+    if _is_there(path / "config.json") and not _has_weights(path):
+        return _configured(path / "config.json", path, path.resolve().name)
+    return find_model(text, revision)
+
+
+def _configured(config: Path, path: Path, name: str, revision: str | None = None) -> ModelFiles:
+    """A model of which only the config is known."""
+    return ModelFiles(
+        path=path,
+        name=name,
+        weight_files=(),
+        tensors=(),
+        config=_read_json(config, "a model needs it"),
+        fingerprint=fingerprint((config,)),
+        revision=revision,
+    )
+
+
+def _has_weights(path: Path) -> bool:
+    """Whether every file of a directory's weights is there."""
+    if _is_there(path / "model.safetensors.index.json"):
+        return all(_is_file(file) for file in _weight_files(path))
+    return _is_file(path / "model.safetensors")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name too long, a folder that may not be entered: reading it says so in words
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _gguf_model(path: Path) -> ModelFiles:
@@ -110,15 +162,27 @@ def _read_json(path: Path, why: str) -> dict[str, Any]:
 
 def _download(repository: str, revision: str | None) -> Path:
     """The hub's snapshot of a repository, from the cache where it is there. The folder's name is the commit."""
+    return _fetch(
+        repository, lambda hub: hub.snapshot_download(repository, revision=revision, allow_patterns=_HUB_PATTERNS)
+    )
+
+
+def _download_config(repository: str, revision: str | None) -> Path:
+    """The config of a repository on the hub, in a folder named for the commit."""
+    return _fetch(repository, lambda hub: hub.hf_hub_download(repository, "config.json", revision=revision))
+
+
+def _fetch(repository: str, fetch: Callable[[Any], str]) -> Path:
+    """What `fetch` gets with the hub's library. Raises UnreadableInputError where that cannot be had."""
     try:
-        from huggingface_hub import snapshot_download
+        import huggingface_hub
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
         raise UnreadableInputError(
             f"{repository}: no such directory; to fetch it from the hub install gpufit[measure]"
         ) from error
     try:
-        return Path(snapshot_download(repository, revision=revision, allow_patterns=_HUB_PATTERNS))
+        return Path(fetch(huggingface_hub))
     except LocalEntryNotFoundError as error:
         raise UnreadableInputError(
             f"{repository}: no such directory, not in the hub's cache, and the hub cannot be reached"

@@ -116,9 +116,7 @@ def _axes(blueprint: Blueprint, config: Any, model: Any) -> Iterator[Axis]:
                 yield axis
 
 
-def _axis(
-    blueprint: Blueprint, config: Any, part: str, setting: str, candidates: Mapping[str, Stack]
-) -> Axis | None:
+def _axis(blueprint: Blueprint, config: Any, part: str, setting: str, candidates: Mapping[str, Stack]) -> Axis | None:
     """The direction of a setting, if the stacks that it shortens are left with the layers that they should have."""
     for pattern in {pattern_of(kinds(stack)) for stack in candidates.values()} - {None}:
         assert pattern is not None
@@ -128,7 +126,9 @@ def _axis(
             shortened = _stacks(blueprint.build(shallow))
         except REFUSALS:  # a config that cannot be had at this depth is run whole
             continue
-        changed = [path for path, stack in candidates.items() if path in shortened and len(shortened[path]) != len(stack)]
+        changed = [
+            path for path, stack in candidates.items() if path in shortened and len(shortened[path]) != len(stack)
+        ]
         if changed and all(_is_like(shortened[path], candidates[path], pattern) for path in changed):
             return Axis(part, setting, pattern, tuple(changed))
     return None

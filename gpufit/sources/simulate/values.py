@@ -86,7 +86,10 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def _keep(self, result: Any, values: Any) -> None:
-        pairs = zip(*([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)] for tree in (result, values)), strict=True)
+        pairs = zip(
+            *([one for one in tree_flatten(tree)[0] if isinstance(one, torch.Tensor)] for tree in (result, values)),
+            strict=True,
+        )
         for fake, value in pairs:
             self._values[fake] = value
 
