@@ -293,7 +293,8 @@ class Engine(Record, frozen=True, kw_only=True):
     name: str
     version: str
     attention: str
-    """Attention implementation that ran: `sdpa`, `eager`, `flash_attention_2`."""
+    """Attention implementation that ran: `sdpa`, `eager`, `flash_attention_2`; of a simulated run the kernel assumed,
+    `efficient` and `cpu` (what torch's CPU build runs) among them."""
 
 
 class DeviceInfo(Record, frozen=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Run a model on fake tensors and write its profile: no card, no weights, any size.
 
-Builds the model from its config alone, runs prefill and decode as `gpufit profile` does, and follows every tensor. A few
-layers of each kind are run and extended to all of them, to the byte.
+Builds the model from its config alone, runs prefill and decode as `gpufit profile` does, and follows every tensor. A
+few layers of each kind are run and extended to all of them, to the byte.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         default="sdpa",
         help="attention kernel to assume: sdpa (what torch runs on a card: flash without a mask, memory-efficient with "
-        "one), flash (the FlashAttention-2 package), efficient, eager (all scores are kept), cpu (what torch's CPU build "
-        "runs); default: sdpa, or eager for models that have nothing else",
+        "one), flash (the FlashAttention-2 package), efficient, eager (all scores are kept), cpu (what torch's CPU "
+        "build runs); default: sdpa, or eager for models that have nothing else",
     )
     parser.add_argument(
         "--tensor-parallel-size",

@@ -1,7 +1,7 @@
 """Which attention kernel a card would run, and what it allocates: a fake run on no device would take the CPU's.
 
-`sdpa` chooses by device, dtype, sizes and mask. Here each call is answered by the operation that torch's CUDA build would
-choose; shapes of what these return are in every build of torch. Scratch inside a kernel is not seen.
+`sdpa` chooses by device, dtype, sizes and mask. Here each call is answered by the operation that torch's CUDA build
+would choose; shapes of what these return are in every build of torch. Scratch inside a kernel is not seen.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from gpufit.sources.measure.kernels import CPU, EAGER, EFFICIENT, FLASH, SDPA
@@ -78,7 +78,7 @@ def _packaged_flash(
     queries, keys, values = (one.transpose(1, 2) for one in (query, key, value))
     width = values.shape[-1]
     if width < queries.shape[-1]:  # heads of a latent attention: values are padded to the keys' width
-        values = F.pad(values, [0, queries.shape[-1] - width])
+        values = functional.pad(values, [0, queries.shape[-1] - width])
     result = torch.ops.aten._flash_attention_forward(
         queries, keys, values, None, None, queries.shape[1], keys.shape[1], 0.0, queries.shape[1] > 1, False,
         scale=options.get("scaling"),
@@ -94,7 +94,7 @@ class _OnACard(TorchFunctionMode):  # type: ignore[misc]
         self._always_efficient = always_efficient
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is F.scaled_dot_product_attention:
+        if func is functional.scaled_dot_product_attention:
             return self._attend(*args, **(kwargs or {}))
         return func(*args, **(kwargs or {}))
 
@@ -129,7 +129,7 @@ def _flash(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causal: 
     short = -width % _STEP
     if short:
         scale = scale if scale is not None else width**-0.5
-        query, key, value = (F.pad(one, [0, short]) for one in (query, key, value))
+        query, key, value = (functional.pad(one, [0, short]) for one in (query, key, value))
     result = torch.ops.aten._scaled_dot_product_flash_attention(query, key, value, 0.0, causal, scale=scale)[0]
     return result[..., :width] if short else result
 
@@ -178,4 +178,4 @@ def _aligned(mask: torch.Tensor) -> torch.Tensor:
     """A mask whose rows begin at multiples of 16 bytes: a padded copy where they do not."""
     width = mask.shape[-1]
     short = -width % _STEP
-    return F.pad(mask, [0, short])[..., :width] if short else mask
+    return functional.pad(mask, [0, short])[..., :width] if short else mask

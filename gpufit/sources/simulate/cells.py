@@ -1,8 +1,8 @@
 """One cell on fake tensors in a few steps, however many tokens it generates.
 
 A decode step depends on what the cache holds, however it came to hold it. So the last steps of a long answer are those
-after a prompt that is longer by the tokens generated before them; only the first step is unlike, for it still holds what
-prefill left. A decoder with an encoder beside it has no such prompt; there the steps are extended in a straight line.
+after a prompt that is longer by the tokens generated before them; only the first step is unlike, for it still holds
+what prefill left. A decoder with an encoder beside it has no such prompt: its steps are extended in a straight line.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gpufit.sources.simulate.extend import Phases, extended_steps, with_moments
 FEW_TOKENS = 3
 """New tokens of a run that shows how decoding begins or ends: prefill's, that of the first step, and one further."""
 LINE_TOKENS = 5
-"""New tokens of a run whose steps are extended: prefill's, the first step, a second one, and two that each follow one of
-their own kind, whose difference is what a step adds."""
+"""New tokens of a run whose steps are extended: prefill's, the first step, a second one, and two that each follow one
+of their own kind, whose difference is what a step adds."""
 
 
 @dataclasses.dataclass(frozen=True)

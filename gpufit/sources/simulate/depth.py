@@ -1,4 +1,4 @@
-"""The same model at fewer layers: which settings of its config say how deep it is, and what each layer then stands for."""
+"""The same model at fewer layers: which settings say how deep it is, and what each layer then stands for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ _SETTINGS = (
 )  # fmt: skip
 """How configs call the length of a stack of layers."""
 
-Stack = torch.nn.ModuleList | torch.nn.Sequential
+Stack = Any
+"""A `ModuleList` or `Sequential` of layers."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,9 @@ def _stacks(model: Any) -> dict[str, Stack]:
     """The stacks of layers in a model, those within a layer left out."""
     found: dict[str, Stack] = {}
     for path, module in model.named_modules():
-        if isinstance(module, Stack) and not any(path.startswith(f"{outer}.") for outer in found):
+        if isinstance(module, torch.nn.ModuleList | torch.nn.Sequential) and not any(
+            path.startswith(f"{outer}.") for outer in found
+        ):
             found[path] = module
     return found
 

@@ -1,7 +1,7 @@
 """One rank of a tensor-parallel model in one process: transformers' own plan over a process group that only pretends.
 
-The group is torch's own for tests (`fake`): it has any number of ranks and sends nothing. What a rank holds and computes
-is what transformers makes of it.
+The group is torch's own for tests (`fake`): it has any number of ranks and sends nothing. What a rank holds and
+computes is what transformers makes of it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,21 @@ from gpufit.errors import UsageError
 from gpufit.sources.measure.protocol import Simulation
 from gpufit.sources.measure.storages import unfolds
 
+_SPLIT = (
+    ("q_proj", "num_attention_heads", "attention heads"),
+    ("k_proj", "num_key_value_heads", "key-value heads"),
+)
+"""What a plan names where it splits heads, the setting that counts them, and the words for them."""
+
 RANK = 0
 """The rank that is run: the first, which holds what each of them holds, and any rest."""
 
 
-def finisher(simulation: Simulation, source: str, config: Any) -> Callable[[Any], Any]:
+def finisher(simulation: Simulation, source: str) -> Callable[[Any], Any]:
     """What shards a model that is built; nothing where one rank holds all of it."""
     ranks = simulation.tensor_parallel_size
     if ranks == 1:
         return lambda model: model
-    _check_divisible(source, config, ranks)
     try:
         from transformers import PreTrainedModel
         from transformers.distributed.configuration_utils import DistributedConfig
@@ -46,6 +51,7 @@ def finisher(simulation: Simulation, source: str, config: Any) -> Callable[[Any]
 
     def shard(model: Any) -> Any:
         _check_plan(source, model, simulation)
+        _check_divisible(source, model, ranks)
         try:
             sharded = model.maybe_distribute_model(model, asked, mesh)
         except (RuntimeError, ValueError, NotImplementedError) as error:
@@ -57,14 +63,12 @@ def finisher(simulation: Simulation, source: str, config: Any) -> Callable[[Any]
     return shard
 
 
-def _check_divisible(source: str, config: Any, ranks: int) -> None:
-    """Refuse what transformers would only fail at in the middle of a forward."""
-    inner = config.get_text_config()
-    heads = getattr(inner, "num_attention_heads", None)
-    # With latent attention every rank keeps the one latent, whatever the config says of key-value heads.
-    shared = heads if getattr(inner, "kv_lora_rank", None) else getattr(inner, "num_key_value_heads", None) or heads
-    for count, name in ((heads, "attention heads"), (shared, "key-value heads")):
-        if isinstance(count, int) and count % ranks:
+def _check_divisible(source: str, model: Any, ranks: int) -> None:
+    """Refuse what transformers would only fail at in the middle of a forward: heads that a plan splits unevenly."""
+    inner = model.config.get_text_config()
+    for projection, setting, name in _SPLIT:
+        count = getattr(inner, setting, None)
+        if any(projection in rule for rule in model.tp_plan) and isinstance(count, int) and count % ranks:
             raise UsageError(
                 f"--tensor-parallel-size {ranks}: {source} has {count} {name}, which transformers cannot split over "
                 f"{ranks} ranks; use a divisor of {count}"

@@ -25,7 +25,7 @@ from gpufit.profile.record import (
     PhasePeak,
     Precision,
 )
-from gpufit.sources.measure import kernels, loading
+from gpufit.sources.measure import loading
 from gpufit.sources.measure.device import environment
 from gpufit.sources.measure.dispatch import DispatchRecorder
 from gpufit.sources.measure.drivers.base import Driver
@@ -95,7 +95,7 @@ class SimulatedSession:
             planned.load_plan,
             dtype,
             attention.implementation(self._simulation.kernel),
-            parallel.finisher(self._simulation, self._job.model_source, config),
+            parallel.finisher(self._simulation, self._job.model_source),
         )
         with self._refusing("built"), self._mode:
             model = blueprint.build(config)
@@ -230,7 +230,7 @@ def _engine(config: Any, kernel: str) -> Engine:
     import transformers
 
     found = getattr(config, "_attn_implementation", None) or "eager"
-    name = "eager" if found == "eager" else kernel if kernel != kernels.CPU else "sdpa"
+    name = "eager" if found == "eager" else kernel
     return Engine(name="transformers", version=transformers.__version__, attention=name)
 
 

@@ -77,7 +77,7 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         """The result of an operation whose shape only values tell (`nonzero`), as fake tensors of that shape."""
         if not known:
             raise MeasurementError(
-                f"the shape of what {name.removeprefix('aten::')} gives depends on values that a fake tensor does not have"
+                f"the shape of what {name.removeprefix('aten::')} gives depends on values, which a fake tensor lacks"
             ) from error
         with unset_fake_temporarily():
             values = func(*self._real(args), **self._real(kwargs))
@@ -129,7 +129,7 @@ def _is_small(tensor: torch.Tensor) -> bool:
 
 
 class _TensorsOfTensors(TorchFunctionMode):  # type: ignore[misc]
-    """`torch.tensor([a, b])` reads its parts by pointer, past any dispatch mode: fake ones are asked for their value."""
+    """`torch.tensor([a, b])` reads its parts past any dispatch mode: fake ones are asked for their value before it."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.tensor and args and not isinstance(args[0], torch.Tensor):
@@ -139,9 +139,9 @@ class _TensorsOfTensors(TorchFunctionMode):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def asking_for_values() -> Iterator[None]:
-    """Known values while the block runs, and transformers asks for the values of fake tensors as it does for those of real ones.
+    """Known values while the block runs, and transformers asks for those of fake tensors as it does for real ones.
 
-    It leaves such questions out where it sees fake tensors (`is_tracing`), and then keeps masks that mask nothing.
+    By itself it leaves such questions out where it sees fake tensors (`is_tracing`), and keeps masks that mask nothing.
     https://github.com/huggingface/transformers/blob/main/src/transformers/utils/import_utils.py
     """
     from transformers.utils import import_utils
