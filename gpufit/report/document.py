@@ -253,7 +253,7 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     if model is not None and distance > 1:
         notes.append(
             f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
-            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} tokens in "
-            "all): scaled, with a wider interval"
+            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
+            "tokens in all): scaled, with a wider interval"
         )
     return notes

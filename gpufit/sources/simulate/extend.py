@@ -53,10 +53,10 @@ def extended_steps(before: Phases, last: Phases, steps: int) -> Phases:
 
 
 def with_moments(peak: PhasePeak, moments: Iterable[Moment]) -> PhasePeak:
-    """A phase of these moments: its peak is the highest of them, of equal ones the later."""
+    """A phase of these moments: its peak is the highest of them, of equal ones the one that it was before."""
     kept = tuple(moments)
     candidates = [one for one in kept if one.site != END_OF_PHASE] or list(kept)
-    highest = max(enumerate(candidates), key=lambda pair: (pair[1].parts.total_bytes, pair[0]))[1]
+    highest = max(candidates, key=lambda one: (one.parts.total_bytes, one.site == peak.site))
     return msgspec.structs.replace(
         peak, moments=kept, parts=highest.parts, allocated_bytes=highest.parts.total_bytes, site=highest.site
     )

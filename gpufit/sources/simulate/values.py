@@ -12,13 +12,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensor, unset_fake_temporarily
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    unset_fake_temporarily,
+)
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 from torch.utils.weak import WeakIdKeyDictionary
 
-from gpufit.errors import MeasurementError
 from gpufit.sources.measure.storages import unfolds
 
 MOST_VALUES = 2**21
@@ -33,6 +37,8 @@ _HAS_NO_VALUES = frozenset({
 
 class KnownValues(TorchDispatchMode):  # type: ignore[misc]
     """Keeps the values of small tensors beside their fake ones, and answers when code asks for one.
+
+    What is not known raises as torch itself does, naming the operation.
 
     Enter it inside the `FakeTensorMode` of the run and outside of its recorder.
     """
@@ -50,35 +56,29 @@ class KnownValues(TorchDispatchMode):  # type: ignore[misc]
         taken = [one for one in leaves if isinstance(one, torch.Tensor)]
         known = all(one in self._values or not isinstance(one, FakeTensor) for one in taken)
         if name in _READS_A_VALUE:
-            return self._read(func, name, taken, known, args, kwargs)
+            return self._read(func, taken, known, args, kwargs)
         try:
             result = func(*args, **kwargs)
-        except DynamicOutputShapeException as error:
-            return self._shaped_by_values(func, name, known, args, kwargs, error)
+        except DynamicOutputShapeException:
+            if not known:
+                raise
+            return self._shaped_by_values(func, args, kwargs)
         if known and name not in _HAS_NO_VALUES:
             self._work_out(func, args, kwargs, result)
         elif func._schema.is_mutable:
             self._forget(taken)
         return result
 
-    def _read(self, func: Any, name: str, taken: list[torch.Tensor], known: bool, args: Any, kwargs: Any) -> Any:
+    def _read(self, func: Any, taken: list[torch.Tensor], known: bool, args: Any, kwargs: Any) -> Any:
         if not any(isinstance(one, FakeTensor) for one in taken):
             return func(*args, **kwargs)
         if not known:
-            raise MeasurementError(
-                f"the model's code asks for a value that a fake tensor does not have ({name.removeprefix('aten::')})"
-            )
+            raise DataDependentOutputException(func)
         with unset_fake_temporarily():
             return func(*self._real(args), **self._real(kwargs))
 
-    def _shaped_by_values(
-        self, func: Any, name: str, known: bool, args: Any, kwargs: Any, error: DynamicOutputShapeException
-    ) -> Any:
+    def _shaped_by_values(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The result of an operation whose shape only values tell (`nonzero`), as fake tensors of that shape."""
-        if not known:
-            raise MeasurementError(
-                f"the shape of what {name.removeprefix('aten::')} gives depends on values, which a fake tensor lacks"
-            ) from error
         with unset_fake_temporarily():
             values = func(*self._real(args), **self._real(kwargs))
         result = tree_map_only(torch.Tensor, _fake_of, values)
