@@ -43,8 +43,12 @@ class Blueprint:
     def build(self, config: Any) -> Any:
         """The model of a config, in evaluation mode, with tied weights tied; the config itself stays as it is."""
         loader = self.plan.loader
-        make = loader._from_config if hasattr(loader, "_from_config") else loader.from_config
-        options = {} if self.attention is None else {"attn_implementation": self.attention}
+        options: dict[str, Any] = {} if self.attention is None else {"attn_implementation": self.attention}
+        if hasattr(loader, "_from_config"):
+            make = loader._from_config
+        else:  # one of transformers' Auto classes
+            make = loader.from_config
+            options["trust_remote_code"] = self.plan.arguments["trust_remote_code"]
         with _without_initialisation():
             model = make(copy.deepcopy(config), dtype=self.dtype, **options)
         model.tie_weights()

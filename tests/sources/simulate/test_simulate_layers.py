@@ -15,7 +15,7 @@ from gpufit.sources.simulate.layers import FEWEST_REPEATS, Pattern, pattern_of
 @pytest.mark.parametrize(
     ("kinds", "pattern"),
     [
-        # (all, before, period, repeats)
+        # A pattern: layers in all, those before it, those of one repetition, and how often it is repeated.
         ("aaaaaaaa", Pattern(8, 1, 1, 7)),
         ("dddmmmmmmmm", Pattern(11, 3, 1, 8)),
         ("ssssfssssfssssfssssfssssfss", Pattern(27, 1, 5, 5)),
