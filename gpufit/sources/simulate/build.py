@@ -15,7 +15,7 @@ from torch._subclasses.fake_tensor import (
     UnsupportedOperatorException,
 )
 
-from gpufit.errors import GpufitError, MeasurementError
+from gpufit.errors import GpufitError, MeasurementError, UsageError
 from gpufit.sources.measure import loading
 from gpufit.sources.measure.protocol import Job
 
@@ -78,6 +78,8 @@ def refusal(job: Job, doing: str, error: Exception) -> GpufitError:
             "measure it instead: gpufit profile"
         )
     text = " ".join(str(error).split())[:300]
+    if "attention implementation" in text and job.simulation is not None:
+        return UsageError(f"--attn-implementation {job.simulation.kernel}: {text}")
     return MeasurementError(f"{job.model_source}: cannot be {doing} on fake tensors: {type(error).__name__}: {text}")
 
 

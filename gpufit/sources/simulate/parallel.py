@@ -53,12 +53,10 @@ def finisher(simulation: Simulation, source: str) -> Callable[[Any], Any]:
         _check_plan(source, model, simulation)
         _check_divisible(source, model, ranks)
         try:
-            sharded = model.maybe_distribute_model(model, asked, mesh)
+            return model.maybe_distribute_model(model, asked, mesh)
         except (RuntimeError, ValueError, NotImplementedError) as error:
             text = " ".join(str(error).split())[:300]
             raise UsageError(f"{source}: transformers cannot shard it over {ranks} ranks: {text}") from error
-        _compact(sharded)
-        return sharded
 
     return shard
 
@@ -92,15 +90,6 @@ def _join_group(ranks: int) -> None:
         return
     os.environ.update(RANK=str(RANK), LOCAL_RANK="0", WORLD_SIZE=str(ranks))
     torch.distributed.init_process_group("fake", store=FakeStore(), rank=RANK, world_size=ranks)
-
-
-def _compact(model: Any) -> None:
-    """Give each shard a storage of its own, as a card has it: there transformers reads no more than the shard from the
-    files, while what is sharded after it was built stays a view of the whole."""
-    for parameter in model.parameters():
-        local = getattr(parameter.data, "_local_tensor", None)
-        if local is not None and local.untyped_storage().nbytes() > local.numel() * local.element_size():
-            parameter.data._local_tensor = local.clone()
 
 
 @contextlib.contextmanager

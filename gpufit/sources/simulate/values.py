@@ -146,10 +146,12 @@ def asking_for_values() -> Iterator[None]:
     """
     from transformers.utils import import_utils
 
-    before = import_utils.is_fake_tensor
-    import_utils.is_fake_tensor = lambda tensor: False
+    before = getattr(import_utils, "is_fake_tensor", None)
+    if before is not None:  # earlier releases of transformers 5 ask whatever tensor it is
+        import_utils.is_fake_tensor = lambda tensor: False
     try:
         with KnownValues(), _TensorsOfTensors():
             yield
     finally:
-        import_utils.is_fake_tensor = before
+        if before is not None:
+            import_utils.is_fake_tensor = before
