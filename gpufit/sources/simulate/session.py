@@ -104,6 +104,7 @@ class SimulatedSession:
         self._driver: Driver = driver_for(config, planned.load_plan, self._job, _CPU)
         with self._refusing("run"):
             precision = self._precision(model)
+        self._residents = [resident_model(one.model, _CPU.type) for one in self._variants]
         self.loaded = self._look(planned, model, precision, notes)
 
     def run(self, shape: Shape) -> Measured:
@@ -134,7 +135,8 @@ class SimulatedSession:
 
     def _run(self, shape: Shape, one_step_less: bool = False) -> cells.Run:
         """A run of all layers at a shape, told from runs of few."""
-        runs = [self._run_variant(one, shape, one_step_less) for one in self._variants]
+        pairs = zip(self._variants, self._residents, strict=True)
+        runs = [self._run_variant(*pair, shape, one_step_less) for pair in pairs]
         missing = [one.missing for one in self._variants[1:]]
 
         def whole(phases: list[Phases]) -> Phases:
@@ -143,7 +145,9 @@ class SimulatedSession:
         before = [one.before for one in runs if one.before is not None]
         return cells.Run(whole([one.phases for one in runs]), whole(before) if before else None)
 
-    def _run_variant(self, variant: depth.Variant, shape: Shape, one_step_less: bool) -> cells.Run:
+    def _run_variant(
+        self, variant: depth.Variant, resident: ResidentModel, shape: Shape, one_step_less: bool
+    ) -> cells.Run:
         plan = RunPlan(
             driver=self._driver,
             make_recorder=DispatchRecorder,
@@ -152,8 +156,7 @@ class SimulatedSession:
             sites=variant.sites,
         )
         with self._running():
-            held = resident_model(variant.model, _CPU.type)
-            return cells.run_cell(variant.model, plan, shape, held, one_step_less)
+            return cells.run_cell(variant.model, plan, shape, resident, one_step_less)
 
     def _entering(self, phase: Phase) -> None:
         self.phase_reached = phase
