@@ -19,8 +19,11 @@ from gpufit.errors import GpufitError, MeasurementError, UsageError
 from gpufit.sources.measure import loading
 from gpufit.sources.measure.protocol import Job
 
+_STORED = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""What weights are loaded in that files hold so, where the config names no dtype."""
+
 ASSUMED_DTYPE = torch.bfloat16
-"""The dtype of weights whose config names none (assumed)."""
+"""The dtype of weights of which neither config nor files tell one (assumed)."""
 
 REFUSALS = (
     RuntimeError, ValueError, TypeError, LookupError, AttributeError, AssertionError, ImportError, NotImplementedError,
@@ -62,6 +65,8 @@ def dtype_of(job: Job, plan: loading.LoadPlan) -> tuple[torch.dtype, tuple[str, 
         return asked, ()
     named = getattr(plan.config, "dtype", None) or getattr(loading.text_config(plan.config), "dtype", None)
     found = getattr(torch, named, None) if isinstance(named, str) else named
+    if not isinstance(found, torch.dtype) and job.stored:
+        found = _STORED.get(job.stored[0].dtype)
     if isinstance(found, torch.dtype):
         return found, ()
     return ASSUMED_DTYPE, ("the config names no dtype: weights are assumed to be bfloat16 (--dtype)",)
