@@ -52,6 +52,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python benchmarks/allocator.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/simulate.py
 
 lowest: models
 	$(PYTHON) -m venv .venv-lowest
