@@ -53,6 +53,7 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/allocator.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/headers.py
+	$(BIN)/python benchmarks/simulate.py
 
 lowest: models
 	$(PYTHON) -m venv .venv-lowest

@@ -56,7 +56,7 @@ def check_position_limit(profile: Profile, shape: Shape) -> None:
 
 
 def profiled_card(profile: Profile, catalog: Catalog) -> Card | None:
-    """The catalog's row for the device the profile was measured on; None for a CPU or an unknown card."""
+    """The catalog's row for the device the profile was measured on; None for a CPU, no device or an unknown card."""
     device = profile.environment.device
     if device.kind in ("cpu", "none"):
         return None
@@ -147,3 +147,13 @@ def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]
 
     campaign = Campaign(request, listener)
     return campaign.run(), campaign.output
+
+
+def simulate(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:
+    """Run a model on fake tensors; the finished profile and the file it is in. Nothing but a config is needed.
+
+    Raises UsageError, UnreadableInputError or MeasurementError, each in one line.
+    """
+    if request.simulation is None:
+        raise ValueError("a simulation is asked for by its settings")
+    return measure(request, listener)

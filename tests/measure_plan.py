@@ -66,6 +66,9 @@ class Kept:
     def phase_began(self, phase: Phase) -> None:
         """Nothing to note."""
 
+    def step_began(self) -> None:
+        """Nothing to note."""
+
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         self.cached_tokens[phase] = cached_tokens
         self.ended[phase] = {category: _by_dtype(found) for category, found in self._last.items()}

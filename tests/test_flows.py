@@ -90,6 +90,7 @@ def test_a_model_without_a_position_limit_takes_any_length() -> None:
 def test_a_cpu_is_no_card_and_a_card_is_found_by_pci_id_then_by_name() -> None:
     assert flows.profiled_card(make_profile(), CATALOG) is None
     assert flows.profiled_card(profile_on("NVIDIA H100 80GB HBM3", kind="cpu"), CATALOG) is None
+    assert flows.profiled_card(profile_on("NVIDIA H100 80GB HBM3", kind="none"), CATALOG) is None
     assert flows.profiled_card(profile_on("?", "10de:2330"), CATALOG) is CATALOG.card("h100-sxm-80gb")
     assert flows.profiled_card(profile_on("NVIDIA H100 80GB HBM3"), CATALOG) is CATALOG.card("h100-sxm-80gb")
     assert flows.profiled_card(profile_on("NVIDIA Nothing"), CATALOG) is None

@@ -9,6 +9,7 @@ from typing import Protocol
 COMMANDS: dict[str, str] = {
     "profile": "gpufit.cli.commands.profile",
     "estimate": "gpufit.cli.commands.estimate",
+    "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
     "catalog": "gpufit.cli.commands.catalog",
     "tui": "gpufit.cli.commands.tui",

@@ -166,10 +166,10 @@ class Measured(Record, frozen=True, kw_only=True, tag_field="type", tag="measure
     phases: tuple[PhasePeak, ...]
     inputs_completed: Size
     """Sequences that ran to the end."""
-    wall_seconds: float
-    """Wall time of the untracked run: prefill and all decode steps."""
+    wall_seconds: float | None = None
+    """Wall time of the untracked run, prefill and all decode steps; absent where nothing ran (simulated, computed)."""
     time_to_first_token_seconds: float | None = None
-    """Wall time of the untracked prefill (absent for a model that does not generate)."""
+    """Wall time of the untracked prefill; absent for a model that does not generate, and where nothing ran."""
 
 
 class OutOfMemory(Record, frozen=True, kw_only=True, tag_field="type", tag="out_of_memory"):
@@ -293,7 +293,8 @@ class Engine(Record, frozen=True, kw_only=True):
     name: str
     version: str
     attention: str
-    """Attention implementation that ran: `sdpa`, `eager`, `flash_attention_2`."""
+    """Attention implementation that ran: `sdpa`, `eager`, `flash_attention_2`; of a simulated run the kernel assumed,
+    `efficient` and `cpu` (what torch's CPU build runs) among them."""
 
 
 class DeviceInfo(Record, frozen=True, kw_only=True):
@@ -303,7 +304,7 @@ class DeviceInfo(Record, frozen=True, kw_only=True):
     """`cuda`, `rocm`, `cpu`, or `none`: fake tensors or arithmetic, on no device."""
     name: str
     total_bytes: Size
-    """What torch sees on a card; physical memory of the host for `cpu`."""
+    """What torch sees on a card; physical memory of the host for `cpu`; 0 for `none`."""
     used_before_bytes: Size | None = None
     """In use by others before the run."""
     pci_id: str | None = None
@@ -360,6 +361,10 @@ class Workload(Record, frozen=True, kw_only=True):
     """The dtype of the autocast that the run was wrapped in; absent: there was none."""
     memory_limit_bytes: Size | None = None
     """The ceiling put on the device's memory for this run; absent where there was none."""
+    tensor_parallel_size: Count = 1
+    """Cards that share the model; every size is that of one of them."""
+    expert_parallel: bool = False
+    """Whether experts were spread over these cards whole."""
 
 
 TermName = Literal[

@@ -264,8 +264,7 @@ def _cells(count: int) -> str:
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:
-    verb = "computed" if profile.evidence is Evidence.COMPUTED else "measured"
-    notes = [f"{verb} with {words}" for words in workload_words(profile.workload)]
+    notes = [f"{profile.evidence} with {words}" for words in workload_words(profile.workload)]
     notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
         notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
@@ -282,8 +281,8 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     distance = 1.0 if model is None else distance_outside(model, shape)
     if model is not None and distance > 1:
         notes.append(
-            f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was measured (up to "
-            f"{model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} tokens in "
-            "all): scaled, with a wider interval"
+            f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
+            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
+            "tokens in all): scaled, with a wider interval"
         )
     return notes

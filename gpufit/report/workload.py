@@ -6,8 +6,17 @@ from gpufit.profile.record import Workload
 
 
 def workload_words(workload: Workload) -> tuple[str, ...]:
-    """The images of each sequence and the kind of cache; nothing for text and the cache a model builds itself."""
-    return tuple(one for one in (_images(workload), _cache(workload)) if one)
+    """The images of each sequence, the kind of cache, and how many cards share the model; nothing for text, the cache a
+    model builds itself, and one card."""
+    return tuple(one for one in (_images(workload), _cache(workload), _ranks(workload)) if one)
+
+
+def _ranks(workload: Workload) -> str:
+    ranks = workload.tensor_parallel_size
+    if ranks == 1:
+        return ""
+    experts = ", experts spread whole" if workload.expert_parallel else ""
+    return f"tensor parallel over {ranks} cards{experts}: every size is that of one of them"
 
 
 def _images(workload: Workload) -> str:

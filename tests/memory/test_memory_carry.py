@@ -102,6 +102,18 @@ def test_the_hand_computed_need_of_an_h100() -> None:
     assert need.need_upper_bytes == 555_745_280 + 166_000_000 + 44_872_762 + 897_456
 
 
+def test_without_a_device_temporaries_and_activations_are_uncertain_by_a_tenth() -> None:
+    nowhere = DeviceInfo(kind="none", name="no device (fake tensors)", total_bytes=0)
+    need = carried(make_prediction(Phase.PREFILL, PARTS), nowhere, False, CATALOG.card("h100-sxm-80gb"))
+    assert need.need_bytes == 686_393_984, "the context and the workspace of the card, as from a CPU"
+    # 10 % of 33,594,432 is 3,359,443.2.
+    assert need.need_lower_bytes == 686_393_984 - 3_359_444
+    # The sizes from above with that in place of 30 %: 1,240,000 + 33,554,432 + 3,359,444 and 2 % of it, 763,077.52.
+    assert need.need_upper_bytes == 555_745_280 + 166_000_000 + 38_153_876 + 763_078
+    assert "10%" in " ".join(rules(nowhere))
+    assert "30%" not in " ".join(rules(nowhere))
+
+
 def test_nothing_ran_while_loading_so_no_workspace_is_added() -> None:
     need = carried(make_prediction(Phase.LOAD, PARTS), CPU, False, CATALOG.card("h100-sxm-80gb"))
     assert need.parts == PARTS

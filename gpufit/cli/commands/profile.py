@@ -222,7 +222,7 @@ def cell_line(cell: Cell) -> str:
     match cell.outcome:
         case Measured(phases=phases, wall_seconds=seconds):
             peaks = ", ".join(f"{one.phase} {format_size(one.allocated_bytes)}" for one in phases)
-            return f"{where}: {peaks}, {seconds:.2f} s"
+            return f"{where}: {peaks}" + ("" if seconds is None else f", {seconds:.2f} s")
         case OutOfMemory(phase=phase, message=message):
             return f"{where}: out of memory{f' in {phase}' if phase else ''}: {message[:120]}"
         case Failed(error=error):
@@ -256,7 +256,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
     measured = len(profile.measured_cells)
     lines = [
         f"{profile.model.name} ({profile.model.architecture}) on {profile.environment.device.name}: "
-        f"{measured} of {len(profile.cells)} cells measured"
+        f"{measured} of {len(profile.cells)} cells {profile.evidence}"
     ]
     lines += [f"finding: {finding}" for finding in profile.precision.findings]
     lines += [f"flag: {flag}" for flag in profile.environment.flags]
@@ -276,7 +276,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
             if (one.worst_held_out_growth_error or 0.0) > GOOD_ENOUGH:
                 lines.append(
                     f"{one.phase}: the model misses more than {GOOD_ENOUGH:.1%} of what grows: its intervals are wide; "
-                    "measure more contexts, of 256 tokens and more, near those of the order (--resume --context ...)"
+                    "run more contexts, of 256 tokens and more, near those of the order (--context ...)"
                 )
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines

@@ -19,11 +19,11 @@ from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.sources.measure.adaptive import Round, next_round
-from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned
+from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned, Simulation
 from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.supervisor import Sweep
 from gpufit.sources.measure.sweep import ended, grid, remaining, settled
-from gpufit.sources.model_files.find import find_model
+from gpufit.sources.model_files.find import find_config, find_model
 from gpufit.sources.model_files.record import ModelFiles
 from gpufit.units import format_size
 
@@ -35,13 +35,18 @@ DEFAULT_CONCURRENCIES = (1, 2, 4)
 DEFAULT_NEW_TOKENS = 8
 DEFAULT_CELL_SECONDS = 900
 
+SIMULATED_CONTEXTS = (1024, 2048, 4096, 8192, 16384)
+SIMULATED_CONCURRENCIES = (1, 4, 16)
+"""The same on fake tensors, where a longer prompt takes no longer."""
+
 LONGEST_STEP_CONTEXT = 8192
 """A context added for the sake of a step (a sliding window, a chunk) is no longer than this: on a processor it would
 take hours. Beyond, contexts have to be asked for."""
 
 _SETTINGS = (
     "new_tokens", "seed", "dtype_requested", "logits_kept", "images", "image_size", "cache_implementation",
-    "kv_cache_dtype", "quantization", "compute_dtype", "memory_limit_bytes",
+    "kv_cache_dtype", "quantization", "compute_dtype", "memory_limit_bytes", "tensor_parallel_size",
+    "expert_parallel",
 )  # fmt: skip
 """What of a workload changes the bytes of a cell, beside its place in the grid."""
 
@@ -84,11 +89,28 @@ class ProfileRequest:
     concurrencies are given; lists that are given are a grid to be run whole."""
     resume: bool = False
     force: bool = False
+    simulation: Simulation | None = None
+    """For a run on fake tensors, of which a config is enough; None: on the device."""
 
     @property
     def chosen_cache(self) -> str:
         """The kind of cache that is meant: asking for a cache's dtype asks for a quantised one."""
         return self.cache_implementation or ("dynamic" if self.kv_cache_dtype == "auto" else "quantized")
+
+    @property
+    def default_contexts(self) -> tuple[int, ...]:
+        """What is run where no contexts are asked for."""
+        return DEFAULT_CONTEXTS if self.simulation is None else SIMULATED_CONTEXTS
+
+    @property
+    def default_concurrencies(self) -> tuple[int, ...]:
+        """What is run where no concurrencies are asked for."""
+        return DEFAULT_CONCURRENCIES if self.simulation is None else SIMULATED_CONCURRENCIES
+
+    @property
+    def evidence(self) -> Evidence:
+        """What the profile's figures are."""
+        return Evidence.MEASURED if self.simulation is None else Evidence.SIMULATED
 
 
 @dataclass(frozen=True)
@@ -130,7 +152,8 @@ class Campaign:
         read or written, MeasurementError when nothing at all could be measured.
         """
         _check_installed()
-        self.files = find_model(self.request.model, self.request.revision)
+        find = find_model if self.request.simulation is None else find_config
+        self.files = find(self.request.model, self.request.revision)
         check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
         check_writable(self.output)
@@ -162,9 +185,8 @@ class Campaign:
                     f"{self.output} is of another model ({self.profile.model.name}); choose another -o FILE"
                 )
         elif not self.request.force:
-            raise UsageError(
-                f"{self.output} exists; --resume goes on with it, --force replaces it, -o FILE writes elsewhere"
-            )
+            resume = "--resume goes on with it, " if self.request.simulation is None else ""
+            raise UsageError(f"{self.output} exists; {resume}--force replaces it, -o FILE writes elsewhere")
 
     def _job(self) -> Job:
         request = self.request
@@ -189,6 +211,7 @@ class Campaign:
             quantization=request.quantization,
             compute_dtype=request.compute_dtype,
             memory_limit_bytes=request.memory_limit_bytes,
+            simulation=request.simulation,
         )
 
     @property
@@ -203,10 +226,11 @@ class Campaign:
 
     def _planned(self, planned: Planned) -> None:
         new_tokens = self.request.new_tokens if planned.generates else 0
+        simulation = self.request.simulation
         self.steps = planned.context_steps
         self.workload = Workload(
             contexts_tokens=_contexts(self.request, planned, new_tokens),
-            concurrencies=self.request.concurrencies or DEFAULT_CONCURRENCIES,
+            concurrencies=self.request.concurrencies or self.request.default_concurrencies,
             adaptive=self.adaptive,
             new_tokens=new_tokens,
             seed=self.request.seed,
@@ -220,6 +244,8 @@ class Campaign:
             quantization=self.request.quantization,
             compute_dtype=self.request.compute_dtype,
             memory_limit_bytes=self.request.memory_limit_bytes,
+            tensor_parallel_size=1 if simulation is None else simulation.tensor_parallel_size,
+            expert_parallel=simulation is not None and simulation.expert_parallel,
         )
         if self.profile is None:
             return
@@ -290,7 +316,7 @@ class Campaign:
             self.profile = Profile(
                 gpufit_version=__version__,
                 created_at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-                evidence=Evidence.MEASURED,
+                evidence=self.request.evidence,
                 model=loaded.model,
                 engine=loaded.engine,
                 precision=loaded.precision,
@@ -348,7 +374,7 @@ class Campaign:
         save_profile(profile, self.output)
         self.profile = profile
         if not profile.measured_cells:
-            raise MeasurementError(f"no cell could be measured; {self.output} says how each ended")
+            raise MeasurementError(f"no cell could be {profile.evidence}; {self.output} says how each ended")
         return profile
 
     def _not_needed(self, workload: Workload, cells: Sequence[Cell]) -> list[Cell]:
@@ -373,7 +399,7 @@ def _check_installed() -> None:
 
 def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
     """The contexts asked for, or the default ones that the model can take. Raises UsageError for others."""
-    contexts = request.contexts or _default_contexts(planned, new_tokens)
+    contexts = request.contexts or _default_contexts(request, planned, new_tokens)
     for context in contexts:
         shape = Shape(context, new_tokens, 1)
         wrong = beyond_positions(request.model, planned.position_limit, planned.decodes_apart, shape) or (
@@ -384,20 +410,19 @@ def _contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tup
     return contexts
 
 
-def _default_contexts(planned: Planned, new_tokens: int) -> tuple[int, ...]:
-    """DEFAULT_CONTEXTS beside the images of each sequence, as far as the model's positions go.
+def _default_contexts(request: ProfileRequest, planned: Planned, new_tokens: int) -> tuple[int, ...]:
+    """The default contexts beside the images of each sequence, as far as the model's positions go.
 
     Where they do not all fit, as many spread over what the model takes.
     """
     longest = longest_context(planned.position_limit, planned.decodes_apart, new_tokens)
-    contexts = {planned.image_tokens + one for one in DEFAULT_CONTEXTS}
+    contexts = {planned.image_tokens + one for one in request.default_contexts}
     if longest is not None and max(contexts) > longest:
         room = longest - planned.image_tokens
         contexts = {planned.image_tokens + max(room * eighths // 8, 1) for eighths in (2, 4, 5, 6, 8)}
     shortest = planned.image_tokens + 1
-    return _on_both_sides(
-        contexts, planned.context_steps, shortest, min(longest or LONGEST_STEP_CONTEXT, LONGEST_STEP_CONTEXT)
-    )
+    farthest = max(LONGEST_STEP_CONTEXT, *request.default_contexts)
+    return _on_both_sides(contexts, planned.context_steps, shortest, min(longest or farthest, farthest))
 
 
 def _on_both_sides(contexts: Set[int], steps: Sequence[int], shortest: int, longest: int) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._guards import active_fake_mode
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.memory.replay import Event
@@ -157,10 +158,18 @@ class _Operations(TorchDispatchMode):  # type: ignore[misc]
         for value in values:
             if isinstance(value, torch.Tensor):
                 for tensor in plain_tensors(value):
-                    if tensor.device.type == self._device_type and tensor.layout is torch.strided:
+                    if self._is_followed(tensor):
                         yield tensor.untyped_storage()
             elif isinstance(value, list | tuple):
                 yield from self._storages(value)
+
+    def _is_followed(self, tensor: torch.Tensor) -> bool:
+        """A tensor of this device; in a fake run a fake one: what `torch.tensor` made for real is only its source."""
+        return (
+            tensor.device.type == self._device_type
+            and tensor.layout is torch.strided
+            and (self._run_mode is None or isinstance(tensor, FakeTensor))
+        )
 
 
 @contextlib.contextmanager

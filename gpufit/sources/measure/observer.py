@@ -19,6 +19,9 @@ from gpufit.sources.measure.storages import address_of, storages_within
 
 OUTSIDE = "between forwards"
 """The site of what the caller does: preparing a step's inputs, choosing the next token."""
+PREPARING = "between steps"
+"""The site of what the caller does before a decode step: a mask with one column more. Apart from what follows the step
+before, whose growth is another."""
 CACHE_UPDATE = "cache update"
 """What a cache does while it takes in new keys and values."""
 
@@ -55,6 +58,13 @@ class Observer:
         """Mark now."""
         return self._marker.mark()
 
+    def step_began(self) -> int:
+        """Mark the beginning of a decode step: the caller prepares it."""
+        moment = self._marker.mark()
+        first = self._forwards < FIRST_DECODE_FORWARD
+        self.stretches.append((moment, f"{FIRST_STEP if first else ''}{PREPARING}"))
+        return moment
+
     def label(self, thing: Any, category: Category) -> None:
         """Say what every storage within `thing` is: all its life, but for a cache, which adopts it only now.
 
@@ -66,9 +76,13 @@ class Observer:
         for address in storages_within(thing):
             self._seen.append((moment, address, category, category != "kv_cache"))
 
-    def labels(self, positions: list[int]) -> list[Label]:
-        """The labels with their positions in the stream."""
-        return [Label(address, category, positions[moment], born) for moment, address, category, born in self._seen]
+    def labels(self, positions: list[int], before: int | None = None) -> list[Label]:
+        """The labels with their positions in the stream; only those known before a moment, where one is named."""
+        return [
+            Label(address, category, positions[moment], born)
+            for moment, address, category, born in self._seen
+            if before is None or moment < before
+        ]
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

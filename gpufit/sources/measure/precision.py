@@ -139,6 +139,9 @@ class _Probe:
     def phase_began(self, phase: Phase) -> None:
         """Nothing to note."""
 
+    def step_began(self) -> None:
+        """Nothing to note."""
+
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         """Nothing to note."""
 

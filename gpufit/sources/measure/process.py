@@ -16,7 +16,10 @@ import msgspec
 from gpufit.errors import MeasurementError
 from gpufit.sources.measure.protocol import Grid, Job, Message
 
-_MODULE = "gpufit.sources.measure.worker"
+MEASURING = "gpufit.sources.measure.worker"
+SIMULATING = "gpufit.sources.simulate.worker"
+"""Modules that are a worker's whole program."""
+
 _CHATTER = "USDT:"
 """How lines begin that torch's profiler writes to standard error whatever happens."""
 
@@ -33,9 +36,10 @@ class Worker:
     """
 
     def __init__(self, job: Job) -> None:
+        module = MEASURING if job.simulation is None else SIMULATING
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 (closed in __exit__)
         self._process = subprocess.Popen(
-            [sys.executable, "-m", _MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
+            [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log
         )
         self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)

@@ -30,6 +30,19 @@ class CellKey(Record, frozen=True, kw_only=True):
     concurrency: Count
 
 
+class Simulation(Record, frozen=True, kw_only=True):
+    """How a run on fake tensors differs from one on a device."""
+
+    kernel: str = "sdpa"
+    """The attention kernel assumed: a name of `kernels.KERNELS`."""
+    tensor_parallel_size: Count = 1
+    """Ranks that the model is sharded over; one of them is run."""
+    expert_parallel: bool = False
+    """Whether experts are spread over these ranks whole, instead of each being split."""
+    full_depth: bool = False
+    """Run every layer, instead of a few of each kind."""
+
+
 class Job(Record, frozen=True, kw_only=True):
     """All that a worker needs to know."""
 
@@ -66,6 +79,8 @@ class Job(Record, frozen=True, kw_only=True):
     """The dtype of autocast around every run; None runs without autocast."""
     memory_limit_bytes: Size | None = None
     """A ceiling below the device's own memory."""
+    simulation: Simulation | None = None
+    """For a run on fake tensors; None: on the device."""
 
 
 class Grid(Record, frozen=True, kw_only=True):

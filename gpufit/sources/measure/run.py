@@ -51,6 +51,8 @@ class PhaseSpan:
     end: int
     cached_tokens: int
     readings: tuple[DeviceReading, ...]
+    steps: tuple[int, ...] = ()
+    """Moments at which its decode steps began."""
 
 
 def measure_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel) -> Measured:
@@ -78,6 +80,9 @@ class _Clock:
 
     def phase_began(self, phase: Phase) -> None:
         self.plan.entering(phase)
+
+    def step_began(self) -> None:
+        """Only whole phases are timed."""
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         self.plan.synchronize()
@@ -108,6 +113,7 @@ class _Recorded:
     observer: Observer
     spans: list[PhaseSpan] = field(default_factory=list)
     _start: int = 0
+    _steps: list[int] = field(default_factory=list)
 
     def label(self, thing: Any, category: Category) -> None:
         self.observer.label(thing, category)
@@ -117,11 +123,16 @@ class _Recorded:
         self.plan.synchronize()
         self.recorder.begin_phase()
         self._start = self.observer.moment()
+        self._steps = []
+
+    def step_began(self) -> None:
+        self._steps.append(self.observer.step_began())
 
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         self.plan.synchronize()
         end = self.observer.moment()
-        self.spans.append(PhaseSpan(phase, self._start, end, cached_tokens, self.recorder.end_phase()))
+        readings = self.recorder.end_phase()
+        self.spans.append(PhaseSpan(phase, self._start, end, cached_tokens, readings, tuple(self._steps)))
 
 
 def recorded_run(model: Any, plan: RunPlan, shape: Shape) -> tuple[Recording, Observer, list[PhaseSpan]]:
@@ -161,8 +172,8 @@ def _phase_peak(
     highest: dict[str, int] = {}
     for site, window in stretches:
         inside = Window(max(window.start, phase.start), min(window.end, phase.end))
-        if inside.start > inside.end:
-            continue
+        if inside.start > inside.end or window.start < window.end <= phase.start:
+            continue  # over before the phase began
         position = walked.highest(inside)
         if site not in highest or walked.live_bytes(position) >= walked.live_bytes(highest[site]):
             highest[site] = position

@@ -64,17 +64,26 @@ class PlannedRun:
     @property
     def message(self) -> Planned:
         """What the supervisor needs in order to choose the cells."""
-        config = self.load_plan.config
-        return Planned(
-            architecture=(getattr(config, "architectures", None) or [type(config).__name__])[0],
-            generates=self.load_plan.generates,
-            position_limit=loading.position_limit(config),
-            decodes_apart=self.load_plan.decodes_apart,
-            images=self.load_plan.images.count,
-            image_size=self.load_plan.images.size,
-            image_tokens=self.load_plan.images.tokens,
-            context_steps=loading.context_steps(config),
-        )
+        return planned_message(self.load_plan)
+
+    def open(self) -> Session:
+        """Load the model and look at it. Raises a GpufitError when that is refused."""
+        return open_session(self)
+
+
+def planned_message(plan: loading.LoadPlan) -> Planned:
+    """What the supervisor needs of a model in order to choose the cells."""
+    config = plan.config
+    return Planned(
+        architecture=(getattr(config, "architectures", None) or [type(config).__name__])[0],
+        generates=plan.generates,
+        position_limit=loading.position_limit(config),
+        decodes_apart=plan.decodes_apart,
+        images=plan.images.count,
+        image_size=plan.images.size,
+        image_tokens=plan.images.tokens,
+        context_steps=loading.context_steps(config),
+    )
 
 
 def plan(job: Job) -> PlannedRun:
@@ -165,7 +174,7 @@ def open_session(planned: PlannedRun) -> Session:
     info = msgspec.structs.replace(info, context_bytes=device.context_bytes())
     flags = (*flags, *device.notes(), *job.notes)
     loaded = Loaded(
-        model=_model_info(job, model, planned.load_plan),
+        model=model_info(job, model, planned.load_plan),
         engine=_engine(config),
         precision=precision,
         environment=environment(info, flags),
@@ -285,7 +294,8 @@ def split_known(
     return given, labels
 
 
-def _model_info(job: Job, model: Any, plan: loading.LoadPlan) -> ModelInfo:
+def model_info(job: Job, model: Any, plan: loading.LoadPlan) -> ModelInfo:
+    """Which model it is."""
     return ModelInfo(
         name=job.model_name,
         source=job.model_source,

@@ -7,7 +7,7 @@ is a plain sum of terms.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -48,11 +48,16 @@ def _join(path: str, name: str) -> str:
 
 def _places(stack: torch.nn.ModuleList | torch.nn.Sequential) -> list[str]:
     """For each layer of a stack the numbers of all layers like it."""
-    kinds: dict[str, list[int]] = {}
-    signatures = [_signature(layer) for layer in stack]
+    alike: dict[str, list[int]] = {}
+    signatures = kinds(stack)
     for number, signature in enumerate(signatures):
-        kinds.setdefault(signature, []).append(number)
-    return [_numbers(kinds[signature]) for signature in signatures]
+        alike.setdefault(signature, []).append(number)
+    return [_numbers(alike[signature]) for signature in signatures]
+
+
+def kinds(stack: Iterable[torch.nn.Module]) -> list[str]:
+    """For each layer of a stack what it is, the same text for layers that are alike."""
+    return [_signature(layer) for layer in stack]
 
 
 def _numbers(numbers: list[int]) -> str:

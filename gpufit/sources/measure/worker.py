@@ -8,7 +8,8 @@ import queue
 import signal
 import sys
 import threading
-from typing import Any, BinaryIO
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
 
 # Kineto's own chatter would drown what a failing library says on standard error.
 os.environ.setdefault("KINETO_LOG_LEVEL", "5")
@@ -18,14 +19,16 @@ import msgspec  # noqa: I001 (the environment has to be set before anything else
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Outcome
+from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Outcome, Phase
 from gpufit.sources.measure.protocol import (
     CellEnded,
     CellKey,
     CellStarted,
     Grid,
     Job,
+    Loaded,
     Message,
+    Planned,
     Progress,
     Ready,
     Refused,
@@ -46,6 +49,40 @@ _MODEL_ERRORS = (
     MeasurementError,
 )
 """What a model's own code, or a recording of it, can end in; anything else is a fault of ours and ends the worker."""
+
+
+class Opened(Protocol):
+    """A model that is ready to run cells."""
+
+    loaded: Loaded
+    limit_bytes: int
+    """The memory that an out-of-memory would run into."""
+
+    @property
+    def phase_reached(self) -> Phase:
+        """The phase that began last."""
+        ...
+
+    def run(self, shape: Shape) -> Measured:
+        """Run one cell; the errors of the model come through."""
+        ...
+
+
+class PlannedModel(Protocol):
+    """A model that was looked at, before it is loaded."""
+
+    @property
+    def message(self) -> Planned:
+        """What the supervisor needs in order to choose the cells."""
+        ...
+
+    def open(self) -> Opened:
+        """Load it. Raises a GpufitError when that is refused."""
+        ...
+
+
+Planner = Callable[[Job, Callable[[str], None]], PlannedModel]
+"""Looks at a job's model; told whom to tell what happens. Imports what is heavy. Raises a GpufitError."""
 
 
 class Channel:
@@ -86,8 +123,15 @@ class Inbox:
         os._exit(0)
 
 
-def main() -> int:
-    """Do the job on standard input."""
+def measured(job: Job, say: Callable[[str], None]) -> PlannedModel:
+    """A model that runs on this machine's device."""
+    from gpufit.sources.measure import converted, session
+
+    return session.plan(converted.prepare(job, say))
+
+
+def main(planner: Planner) -> int:
+    """Do the job on standard input, with what the planner makes of it."""
     _end_with_the_supervisor()
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -95,24 +139,21 @@ def main() -> int:
     inbox = Inbox(0)
     job = msgspec.json.decode(inbox.take(), type=Job)
     try:
-        work(job, channel, inbox)
+        work(job, channel, inbox, planner)
     except GpufitError as error:
         code = 2 if isinstance(error, UsageError) else 3 if isinstance(error, UnreadableInputError) else 4
         channel.send(Refused(reason=str(error), exit_code=code))
     return 0
 
 
-def work(job: Job, channel: Channel, inbox: Inbox) -> None:
+def work(job: Job, channel: Channel, inbox: Inbox, planner: Planner) -> None:
     """Plan, load, then run grid after grid until the supervisor wants no more or a cell ends in an error."""
     channel.send(Progress(text="importing torch and transformers"))
-    from gpufit.sources.measure import converted, session
-
-    job = converted.prepare(job, lambda text: channel.send(Progress(text=text)))
-    planned = session.plan(job)
+    planned = planner(job, lambda text: channel.send(Progress(text=text)))
     channel.send(planned.message)
     cells = _grid(inbox)
     channel.send(Progress(text="loading the model"))
-    opened = session.open_session(planned)
+    opened = planned.open()
     channel.send(opened.loaded)
     while _run_grid(opened, cells, channel):
         channel.send(Ready())
@@ -124,7 +165,7 @@ def _grid(inbox: Inbox) -> tuple[CellKey, ...]:
     return msgspec.json.decode(inbox.take(), type=Grid).cells
 
 
-def _run_grid(opened: Any, cells: tuple[CellKey, ...], channel: Channel) -> bool:
+def _run_grid(opened: Opened, cells: tuple[CellKey, ...], channel: Channel) -> bool:
     """Run cell after cell; False once one did not end as measured.
 
     What an error left behind is not what a fresh process has: a card's context may be spoilt, memory be short or in
@@ -150,12 +191,12 @@ def _end_with_the_supervisor() -> None:
         ctypes.CDLL(None).prctl(set_death_signal, ctypes.c_ulong(signal.SIGKILL))
 
 
-def _outcome(opened: Any, key: CellKey) -> Outcome:
+def _outcome(opened: Opened, key: CellKey) -> Outcome:
     """Run one cell; an error of the model ends the cell, not the sweep, and is kept in words."""
     from gpufit.sources.measure.session import asked_bytes, is_out_of_memory
 
     try:
-        outcome: Measured = opened.run(Shape(key.context_tokens, key.new_tokens, key.concurrency))
+        outcome = opened.run(Shape(key.context_tokens, key.new_tokens, key.concurrency))
     except _MODEL_ERRORS as error:
         text = " ".join(str(error).split())[:500] or type(error).__name__
         if is_out_of_memory(error):
@@ -176,4 +217,4 @@ def _cell(key: CellKey, outcome: Outcome) -> Cell:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(measured))

@@ -57,6 +57,42 @@ def kind_of(text: str) -> Kind:
     )
 
 
+def find_config(text: str, revision: str | None = None) -> ModelFiles:
+    """The model that `text` names, of which a config is enough: a directory, a config file, a GGUF file, or a hub id.
+
+    Weights that are there tell of the dtypes they are stored in. A local path never calls out, and of a hub id nothing
+    but its config is fetched. Raises UnreadableInputError, saying what is wrong with which file.
+    """
+    path, kind = Path(text), kind_of(text)
+    if kind is Kind.FILE and path.suffix == ".json":
+        return _configured(path, path, path.stem if path.stem != "config" else path.resolve().parent.name)
+    if kind is Kind.HUB:
+        config = hub.config(text, revision)
+        return _configured(config, config.parent, text, config.parent.name)
+    if kind is Kind.FOLDER and (path / folder.CONFIG).is_file() and not _has_weights(path):
+        return _configured(path / folder.CONFIG, path, path.resolve().name)
+    return find_model(text, revision)
+
+
+def _configured(config: Path, path: Path, name: str, revision: str | None = None) -> ModelFiles:
+    """A model of which only the config is known."""
+    return ModelFiles(
+        path=path,
+        name=name,
+        weight_files=(),
+        tensors=(),
+        config=folder.read_json(config, "a model needs it"),
+        fingerprint=fingerprint((config,)),
+        revision=revision,
+    )
+
+
+def _has_weights(path: Path) -> bool:
+    """Whether every file of a directory's weights is there."""
+    files = folder.safetensors_files(path)
+    return bool(files) and all(file.is_file() for file in files)
+
+
 def _gguf_model(path: Path) -> ModelFiles:
     if path.suffix != ".gguf":
         raise UnreadableInputError(f"{path}: not a model: give a model directory, a .gguf file or a hub id")

@@ -45,6 +45,17 @@ def download(repository: str, revision: str | None) -> Path:
         return Path(snapshot_download(repository, revision=revision, allow_patterns=_PATTERNS))
 
 
+def config(repository: str, revision: str | None) -> Path:
+    """The config of a repository, from the cache where it is there; its folder's name is the commit.
+
+    Raises UnreadableInputError when it cannot be had.
+    """
+    with _errors_of(repository):
+        from huggingface_hub import hf_hub_download
+
+        return Path(hf_hub_download(repository, folder.CONFIG, revision=revision))
+
+
 def cached(repository: str, revision: str | None) -> Path | None:
     """The folder of a snapshot in the local cache with its config and all its weights; None where it is not whole.
 

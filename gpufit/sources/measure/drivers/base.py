@@ -22,6 +22,10 @@ class Watch(Protocol):
         """From here on."""
         ...
 
+    def step_began(self) -> None:
+        """One decode step begins; the one before it is over."""
+        ...
+
     def phase_ended(self, phase: Phase, cached_tokens: int) -> None:
         """Up to here, with so many tokens a sequence in the cache."""
         ...

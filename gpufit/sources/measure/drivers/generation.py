@@ -54,6 +54,7 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
         return
     watch.phase_began(Phase.DECODE)
     for step in range(new_tokens - 1):
+        watch.step_began()
         given = prompt.step(generated[-1]) | {cache_name: cache}
         if cache_name == "cache_params" and "cache_position" in accepted:
             # Mamba of earlier releases tells a step from a prompt by this alone, and its steps take no mask.

@@ -1,0 +1,1 @@
+"""The same run as measured, on fake tensors: sizes without memory, a card or weights."""
