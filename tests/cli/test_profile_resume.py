@@ -28,6 +28,8 @@ def start(arguments: tuple[str | Path, ...], home: Path) -> subprocess.Popen[str
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Tests that a shell runs in the background inherit from it that interrupts are ignored; a terminal's are not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
 
 
