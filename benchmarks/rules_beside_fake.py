@@ -78,8 +78,8 @@ def compared(name: str, config: dict[str, Any], folder: Path) -> Iterator[tuple[
     told: dict[str, PhasePrediction] = {str(one.phase): one for one in predict(computed, SHAPE)}
     for peak in outcome.phases:
         ours = told[str(peak.phase)]
-        error = ours.allocated_bytes / peak.allocated_bytes - 1
-        yield (name, str(peak.phase), format_size(peak.allocated_bytes), f"{error:+.3%}", f"{seconds:.0f} s")
+        off = ours.allocated_bytes / peak.allocated_bytes - 1
+        yield (name, str(peak.phase), format_size(peak.allocated_bytes), f"{off:+.3%}", f"{seconds:.0f} s")
 
 
 def main(names: Sequence[str]) -> None:

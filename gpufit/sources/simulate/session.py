@@ -29,12 +29,14 @@ from gpufit.sources.measure import loading
 from gpufit.sources.measure.device import environment
 from gpufit.sources.measure.dispatch import DispatchRecorder
 from gpufit.sources.measure.drivers.base import Driver
+from gpufit.sources.measure.kernels import CPU
 from gpufit.sources.measure.precision import observe
 from gpufit.sources.measure.protocol import Job, Loaded, Planned, Simulation
 from gpufit.sources.measure.run import RunPlan
 from gpufit.sources.measure.session import driver_for, model_info, planned_message
 from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.sources.simulate import attention, build, cells, depth, parallel
+from gpufit.sources.simulate.experts import decode_as_on_a_card
 from gpufit.sources.simulate.extend import Further, Phases, extend, extended_sizes
 from gpufit.sources.simulate.values import asking_for_values
 
@@ -155,6 +157,8 @@ class SimulatedSession:
             entering=self._entering,
             sites=variant.sites,
         )
+        if self._simulation.kernel != CPU:
+            decode_as_on_a_card(variant.model)
         with self._running():
             return cells.run_cell(variant.model, plan, shape, resident, one_step_less)
 

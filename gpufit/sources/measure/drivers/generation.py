@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from typing import Any, Protocol
 
@@ -53,21 +54,30 @@ def generate(model: Any, prompt: Prompt, new_tokens: int, cache: Any | None, log
     if new_tokens < 2:
         return
     watch.phase_began(Phase.DECODE)
-    for step in range(new_tokens - 1):
-        watch.step_began()
-        given = prompt.step(generated[-1]) | {cache_name: cache}
-        if cache_name == "cache_params" and "cache_position" in accepted:
-            # Mamba of earlier releases tells a step from a prompt by this alone, and its steps take no mask.
-            position = torch.tensor([prompt.cached_tokens + step], device=generated[-1].device)
-            given |= {"cache_position": position, "attention_mask": None}
-        output = model(**given, use_cache=True, **options)
-        cache = cache_of(output)
-        watch.label(output.logits, "outputs")
-        watch.label(cache, "kv_cache")
-        generated.append(_next_token(output.logits))
-        watch.label(generated[-1], "outputs")
-        del output
+    with _decoding(model):
+        for step in range(new_tokens - 1):
+            watch.step_began()
+            given = prompt.step(generated[-1]) | {cache_name: cache}
+            if cache_name == "cache_params" and "cache_position" in accepted:
+                # Mamba of earlier releases tells a step from a prompt by this alone, and its steps take no mask.
+                position = torch.tensor([prompt.cached_tokens + step], device=generated[-1].device)
+                given |= {"cache_position": position, "attention_mask": None}
+            output = model(**given, use_cache=True, **options)
+            cache = cache_of(output)
+            watch.label(output.logits, "outputs")
+            watch.label(cache, "kv_cache")
+            generated.append(_next_token(output.logits))
+            watch.label(generated[-1], "outputs")
+            del output
     watch.phase_ended(Phase.DECODE, prompt.cached_tokens + new_tokens - 1)
+
+
+def _decoding(model: Any) -> contextlib.AbstractContextManager[None]:
+    """What `generate()` changes for the steps: since transformers 5 experts run otherwise in them on a card
+    (`_optimize_model_for_decode`)."""
+    switch = getattr(model, "_optimize_model_for_decode", None)
+    found: contextlib.AbstractContextManager[None] = contextlib.nullcontext() if switch is None else switch()
+    return found
 
 
 def _next_token(logits: torch.Tensor) -> torch.Tensor:
