@@ -59,6 +59,9 @@ def widths(config: Config, usual: Usual) -> Widths:
     hidden = config.width("hidden_size", "n_embd", "d_model", usual=usual.hidden)
     heads = config.width("num_attention_heads", "n_head", "n_heads", usual=usual.heads)
     given = config.maybe("head_dim") or usual.head_dim
+    grouped = config.maybe("num_key_value_heads")
+    if grouped is not None and heads % grouped:
+        raise config.wrong("num_key_value_heads", f"a divisor of the {heads} heads")
     # A key that is there and null means as many as query heads, one that is not there means the class's default.
     other = heads if "num_key_value_heads" in config.values or usual.kv_heads is None else usual.kv_heads
     return Widths(
@@ -231,7 +234,7 @@ def decoder(
         head_dim=w.head_dim,
         tied=whole.tied,
         generates=True,
-        position_limit=w.positions,
+        position_limit=scaled_positions(config, w.positions, whole.model_type),
         experts=experts,
         rotary=Rotary(rotated, original_positions(config)) if rotated else None,
         notes=notes,
@@ -253,6 +256,30 @@ def rotary_share(config: Config, head_dim: int, usual: float = 1.0, *keys: str) 
         if inner is not None and inner.has(key):
             return int(head_dim * inner.number(key, usual))
     return int(head_dim * usual)
+
+
+def scaled_positions(config: Config, positions: int | None, model_type: str) -> int | None:
+    """The longest sequence that rotary positions are scaled to.
+
+    YaRN reaches its factor times the original length, linear and dynamic scaling their factor times the config's;
+    Gemma 3's config counts that in already, and so do LongRoPE and Llama 3's. Source: `_get_and_verify_max_len` in
+    https://github.com/vllm-project/vllm/blob/main/vllm/config/model.py
+    """
+    scaling = config.section("rope_scaling", "rope_parameters")
+    factor = None if scaling is None else scaling.values.get("factor")
+    if scaling is None or positions is None or isinstance(factor, bool) or not isinstance(factor, (int, float)):
+        return positions
+    if not 1 <= factor <= LARGEST_FACTOR:
+        return positions
+    kind = scaling.values.get("rope_type", scaling.values.get("type"))
+    if kind == "yarn":
+        return max(positions, int((original_positions(config) or positions) * factor))
+    linear = kind in ("linear", "dynamic") and not model_type.startswith("gemma3")
+    return int(positions * factor) if linear else positions
+
+
+LARGEST_FACTOR = 1000
+"""No model's positions are scaled further; beyond it a config is damaged."""
 
 
 def original_positions(config: Config) -> int | None:

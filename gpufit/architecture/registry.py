@@ -126,8 +126,11 @@ def architecture_of(values: object, where: str) -> Architecture:
         raise UnreadableInputError(f"{where}: names no model_type, so nobody can tell what model it is")
     built = build_family(config.with_values(model_type=model_type))
     built = with_head_of(built, named[0], config) if named else built
-    dtype = config.text("dtype", "torch_dtype", default=built.dtype).removeprefix("torch.")
-    return replace(built, model_type=model_type, dtype=_DTYPES.get(dtype, "F32"), activation=_activation(config))
+    named_dtype = config.text("dtype", "torch_dtype").removeprefix("torch.")
+    if named_dtype not in ("", "auto", *_DTYPES):
+        raise config.wrong("dtype" if config.has("dtype") else "torch_dtype", "a dtype that weights come in")
+    dtype = _DTYPES.get(named_dtype) or _DTYPES.get(built.dtype, built.dtype)
+    return replace(built, model_type=model_type, dtype=dtype, activation=_activation(config))
 
 
 def _activation(config: Config) -> str:

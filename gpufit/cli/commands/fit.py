@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,11 @@ def _estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     from gpufit import flows
 
     check_engine_options(arguments)
-    profile = flows.estimate(transformers_request(arguments, arguments.profile))
+    request = transformers_request(arguments, arguments.profile)
+    if arguments.context is not None:
+        # As for a profile: what was asked for is all that a sequence holds.
+        request = replace(request, usual_new_tokens=1)
+    profile = flows.estimate(request)
     shape = flows.default_shape(profile)
     say(f"{arguments.profile} is a model: estimated first, nothing was measured (gpufit profile measures)")
     say(scenario_line(profile, shape))

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 
 from gpufit.architecture.record import Architecture
+from gpufit.errors import UsageError
 from gpufit.profile.record import ModelInfo
 from gpufit.sources.estimate.request import ALIASES, DTYPES
 from gpufit.sources.model_files.record import ModelHeaders
@@ -23,6 +24,8 @@ def loaded_dtype(asked: str, headers: ModelHeaders, model: Architecture) -> str:
         return "bfloat16"
     stored = next((one.dtype for one in headers.stored if one.dtype in TORCH_NAMES), None)
     if names_dtype(headers):
+        if model.dtype == "F64":
+            raise UsageError(f"{headers.name}: in float64, which no rule here computes in; name another with --dtype")
         return TORCH_NAMES.get(model.dtype, "bfloat16")
     if stored is not None:
         return TORCH_NAMES[stored]

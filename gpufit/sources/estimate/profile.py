@@ -11,6 +11,7 @@ import platform
 from gpufit import __version__
 from gpufit.architecture.record import (
     Architecture,
+    AttentionCache,
     Component,
     CompressedCache,
     CrossAttentionCache,
@@ -24,7 +25,15 @@ from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.transformers.forward import Run, elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.model import phases, resident
-from gpufit.memory.engines.transformers.rules import NEWEST, default_attention, rules_of
+from gpufit.memory.engines.transformers.rules import (
+    HYBRID_CACHE,
+    NEWEST,
+    NO_FLASH_2,
+    WIDEST_FLASH_HEAD,
+    default_attention,
+    lacks,
+    rules_of,
+)
 from gpufit.profile.record import (
     ComputeDtype,
     DeviceInfo,
@@ -61,13 +70,15 @@ def estimate(request: EstimateRequest) -> Profile:
     rules = rules_of(version)
     headers = open_headers(request.model, request.revision)
     model = architecture_of(headers.config, headers.config_where)
-    _check_rules_exist(model, headers)
+    _check_rules_exist(model, headers, version)
+    if request.new_tokens and not model.generates:
+        raise UsageError(f"{headers.name} is an encoder and generates nothing: leave --new-tokens out")
     dtype = loaded_dtype(request.dtype, headers, model)
     file_dtype, element_bytes = DTYPES[dtype]
     weights = weights_in_memory(headers, model, file_dtype, request.quantization)
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
     kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
-    attention = _attention(request, headers, model)
+    attention = _attention(request, version, headers, model)
     run = Run(rules, element_bytes, kv_bytes, attention, file_dtype == "BF16", kernels)
     stored_buffers = [one.size_bytes for one in weights.buffers]
     kept = resident(model, run, [one.size_bytes for one in in_loading_order(weights.tensors)], stored_buffers).parts
@@ -107,9 +118,17 @@ def estimate(request: EstimateRequest) -> Profile:
     )
 
 
-def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
-    """Layers whose scratch in transformers no rule here tells: refused rather than guessed."""
-    missing = None
+def _check_rules_exist(model: Architecture, headers: ModelHeaders, version: str) -> None:
+    """Layers whose scratch in transformers no rule here tells, and releases without the family: refused rather than
+    guessed."""
+    if lacks(version, model.model_type):
+        raise UsageError(f"{headers.name}: transformers {version} has no {model.model_type}; name a later release")
+    if model.model_type in HYBRID_CACHE and not rules_of(version).sliding_cache:
+        raise UsageError(
+            f"{headers.name}: before 4.56 transformers caches {model.model_type} in a way of its own that no rule here "
+            "tells; name a later release"
+        )
+    missing = "bloom's attention" if model.model_type == "bloom" else None
     if any(isinstance(one, StateCache) for one in model.caches):
         missing = "linear-attention and state-space layers"
     elif model.decodes_apart:
@@ -127,14 +146,23 @@ def _check_rules_exist(model: Architecture, headers: ModelHeaders) -> None:
         )
 
 
-def _attention(request: EstimateRequest, headers: ModelHeaders, model: Architecture) -> str:
-    usual = default_attention(model.model_type)
-    if request.attention == "sdpa" and usual != "sdpa":
-        raise UsageError(
-            f"{headers.name}: {model.model_type} has no sdpa attention in transformers; ask for eager or "
-            "flash_attention_2"
-        )
-    return request.attention or usual
+def _attention(request: EstimateRequest, version: str, headers: ModelHeaders, model: Architecture) -> str:
+    """The attention that runs. Raises UsageError for one that the family does not have in this release."""
+    usual = default_attention(model.model_type, version)
+    asked = request.attention
+    named = f"{headers.name}: {model.model_type} in transformers {version}"
+    if asked == "sdpa" and usual != "sdpa":
+        raise UsageError(f"{named} has no sdpa attention; ask for eager")
+    if asked == "flash_attention_2":
+        widest = max((one.key_dim for one in model.caches if isinstance(one, AttentionCache)), default=model.head_dim)
+        if model.model_type in NO_FLASH_2:
+            raise UsageError(f"{named} does not run with flash_attention_2; ask for eager")
+        if widest > WIDEST_FLASH_HEAD:
+            raise UsageError(
+                f"{named} has heads of {widest} numbers, and flash_attention_2 takes up to {WIDEST_FLASH_HEAD}; ask "
+                f"for {usual}"
+            )
+    return asked or usual
 
 
 def _precision(headers: ModelHeaders, model: Architecture, run: Run, weights: Weights, dtype: str) -> Precision:
@@ -162,6 +190,11 @@ def _notes(version: str, headers: ModelHeaders, model: Architecture, weights: We
         *weights.notes,
         *model.notes,
     ]
+    if model.generates:
+        notes.append(
+            "prompts of one length: padding shorter ones adds a mask of context x context a sequence, and keys and "
+            "values repeated to all heads"
+        )
     if not headers.tensors and not names_dtype(headers):
         notes.append(f"neither the config nor a file names a dtype: {dtype} is assumed (--dtype names one)")
     if any(one.component in (Component.VISION, Component.AUDIO) for one in model.weights):

@@ -29,7 +29,8 @@ class EstimateRequest:
     """Absent: DEFAULT_CONTEXT_TOKENS, or the model's own limit where that is lower."""
     concurrency: int = 1
     new_tokens: int | None = None
-    """Absent: DEFAULT_NEW_TOKENS for a model that generates, as far as its positions go."""
+    """Absent: `usual_new_tokens` for a model that generates, as far as its positions go."""
+    usual_new_tokens: int = DEFAULT_NEW_TOKENS
     dtype: str = "auto"
     """`auto`: the checkpoint's own."""
     kv_cache_dtype: str = "auto"
@@ -62,7 +63,7 @@ def shape_of(request: EstimateRequest, position_limit: int | None, generates: bo
     new_tokens = 0 if not generates else request.new_tokens
     context = request.context_tokens
     if new_tokens is None:
-        new_tokens = DEFAULT_NEW_TOKENS
+        new_tokens = request.usual_new_tokens
         if position_limit is not None and not decodes_apart:
             room = position_limit + 1 - (context or 1)
             new_tokens = max(min(new_tokens, room), 1)

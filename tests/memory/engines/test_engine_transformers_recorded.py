@@ -46,7 +46,7 @@ def test_a_recorded_model_lies_within_its_interval(name: str) -> None:
         "architectures": [profile.model.architecture],
     }
     model = architecture_of(config, name)
-    run = Run(rules_of(profile.engine.version), HALF, HALF, profile.engine.attention)
+    run = Run(rules_of(profile.engine.version), HALF, HALF, profile.engine.attention, True, on_card=False)
     loaded = [
         one
         for one in tensors_of_config(model, None, "BF16")

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from model_files import MINILM, REPOSITORY, SMOLLM2, need
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
+from gpufit.memory.engines.transformers.rules import default_attention, lacks
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Shape
 from gpufit.profile import codec
@@ -99,6 +100,8 @@ def test_more_never_needs_less_and_parts_add_up(
     shape: Shape,
     more: tuple[int, int, int],
 ) -> None:
+    assume(not lacks(release, str(config["model_type"])))
+    assume(attention != "sdpa" or default_attention(str(config["model_type"]), release) == "sdpa")
     profile = computed(tmp_path, config, engine_version=release, attention=attention)
     larger = Shape(shape.context_tokens + more[0], shape.new_tokens + more[1], shape.concurrency + more[2])
     for one, other in zip(predict(profile, shape), predict(profile, larger), strict=True):
@@ -113,6 +116,7 @@ def test_more_never_needs_less_and_parts_add_up(
 @given(config=configs(), release=st.sampled_from(RELEASES))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_computed_profile_is_read_back_as_it_was(tmp_path: Path, config: dict[str, object], release: str) -> None:
+    assume(not lacks(release, str(config["model_type"])))
     profile = computed(tmp_path, config, engine_version=release)
     assert codec.decode(codec.encode(profile), "file") == profile
     assert list(faults(profile)) == []
@@ -136,6 +140,61 @@ def test_an_fp8_cache_takes_half_of_a_16_bit_one(tmp_path: Path) -> None:
     half = predict(computed(tmp_path, {**LLAMA}, kv_cache_dtype="fp8"), shape)[1].parts.kv_cache_bytes
     assert plain == 2 * 2 * 2 * 16 * 2 * 1024 * 3
     assert half * 2 == plain
+
+
+@pytest.mark.parametrize(
+    ("config", "options", "why"),
+    [
+        (
+            {"model_type": "qwen3", "num_key_value_heads": 4},
+            {"engine_version": "4.40.0"},
+            "transformers 4.40.0 has no qwen3",
+        ),
+        ({"model_type": "gemma2"}, {"engine_version": "4.46.0"}, "caches gemma2 in a way of its own"),
+        ({"model_type": "gemma2"}, {"attention": "sdpa"}, "has no sdpa attention"),
+        ({}, {"engine_version": "4.35.0", "attention": "sdpa"}, "has no sdpa attention"),
+        ({"head_dim": 512}, {"attention": "flash_attention_2"}, "takes up to 256"),
+        ({"torch_dtype": "float64"}, {}, "in float64"),
+    ],
+)
+def test_what_a_release_does_not_run_is_refused(
+    tmp_path: Path, config: dict[str, object], options: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        computed(tmp_path, LLAMA | config, **options)
+
+
+def test_before_sdpa_attention_was_eager(tmp_path: Path) -> None:
+    assert computed(tmp_path, {**LLAMA}, engine_version="4.35.2").engine.attention == "eager"
+    assert computed(tmp_path, {**LLAMA}, engine_version="4.36.0").engine.attention == "sdpa"
+    assert computed(tmp_path, LLAMA | {"model_type": "gemma2"}).engine.attention == "eager"
+
+
+@pytest.mark.parametrize(
+    ("scaling", "limit"),
+    [
+        ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}, 131_072),
+        ({"rope_type": "linear", "factor": 2.0}, 65_536),
+        ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8192}, 32_768),
+        ({"rope_type": "longrope", "factor": 8.0}, 32_768),
+        (None, 32_768),
+    ],
+)
+def test_positions_reach_as_far_as_they_are_scaled(
+    tmp_path: Path, scaling: dict[str, object] | None, limit: int
+) -> None:
+    found = computed(tmp_path, LLAMA | {"max_position_embeddings": 32768, "rope_scaling": scaling})
+    assert found.model.position_limit == limit
+
+
+def test_steps_of_experts_gather_weights_on_a_card(tmp_path: Path) -> None:
+    config = LLAMA | {"model_type": "mixtral", "num_local_experts": 8, "num_experts_per_tok": 2}
+    now, before = (
+        predict(computed(tmp_path, config, engine_version=release), Shape(16, 8, 100))[2].parts.temporaries_bytes
+        for release in ("5.24.0", "4.57.0")
+    )
+    # 100 tokens, each with two experts, of each three matrices of 64 x 128 in two bytes
+    assert now - before == pytest.approx(100 * 2 * 3 * 64 * 128 * 2, rel=0.01)
 
 
 @pytest.mark.model

@@ -22,18 +22,23 @@ from gpufit.architecture.record import (
 )
 from gpufit.memory.engines.tape import Size, Tape
 from gpufit.memory.engines.transformers.kernels import NO_KERNELS, Kernels
-from gpufit.memory.engines.transformers.rules import CASTS_ROUTING, Rules
+from gpufit.memory.engines.transformers.rules import ALL_EXPERTS, CASTS_ROUTING, NOT_GROUPED, Rules
 from gpufit.profile.record import Phase, TermName
 
 SINGLE = 4
 """Bytes of float32, which norms and scores are computed in."""
 INDEX = 8
 """Bytes of int64: token ids and masks as the tokenizer gives them."""
+WIDENED = 5
+"""Copies of a layer's keys or values in the compute dtype while a quantised cache takes a step: both dequantised, both
+with the new token behind them, and one on its way to fewer bits (`Fp8QuantizedLayer` in cache_utils.py)."""
 MASK = 1
 """Bytes of an entry of a boolean mask."""
 BEYOND_WINDOW: TermName = "per_token_squared_beyond_window"
 """Pairs of every sequence whose prompt fills the window: from there on a mask is made for sliding layers
 (`_ignore_causal_mask_sdpa` in masking_utils.py)."""
+WIDEST_GROUPED_HEAD = 256
+"""Numbers a head up to which SDPA takes fewer KV heads than heads (`use_gqa_in_sdpa`)."""
 STEPS_OF_GELU = 3
 """Results alive beside input and output of 0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3))), which
 `gelu_new` writes out (activations.py)."""
@@ -58,6 +63,8 @@ class Run:
     """Whether scores are copied to float32 before the softmax: those in bfloat16."""
     kernels: Kernels = NO_KERNELS
     """What the kernels of quantised weights take."""
+    on_card: bool = True
+    """False for a CPU, where steps run experts as prompts do."""
 
 
 @dataclass(frozen=True)
@@ -118,15 +125,14 @@ class Forward:
         tape.new(Size.of("constant", self.run.kernels.buffer_bytes))
         tape.new(Size.of(extent.cached if model.generates else extent.row, 2 * INDEX), "inputs_bytes")
         held = [tape.new(self.rows(model.hidden), "activations_bytes") for _ in range(2 if model.layers > 1 else 1)]
-        shared = self._shared()
+        shared = [*self._shared(), *self._outputs_before()]
         for kind in model.caches or (None,):
             self._attention_layer(kind)
-        cache = self._whole_cache()
+        self._whole_cache()
         for experts in self._mlp_kinds():
             self._mlp_layer(experts)
         tape.free(*held, *shared)
         self._logits()
-        self.cache = cache
 
     def _shared(self) -> list[int]:
         """What all layers of the pass use: rotary cosines and sines, a mask where attention takes one."""
@@ -141,6 +147,13 @@ class Forward:
             whole = extent.score if run.rules.all_logits_twice else extent.pair
             made.append(tape.new(Size.of(whole, run.element_bytes)))
         return made
+
+    def _outputs_before(self) -> list[int]:
+        """Logits of the step before, where they outlive it: in the first step those of the prompt."""
+        if self.extent.past is None or not self.run.rules.outputs_outlive_step:
+            return []
+        rows = "per_prompt_token" if self.extent.in_window == "per_prompt_token" else self.extent.row
+        return [self.tape.new(Size.of(rows, self.model.vocabulary * SINGLE), "outputs_bytes")]
 
     def _mlp_kinds(self) -> tuple[Experts | None, ...]:
         experts = self.model.experts
@@ -193,6 +206,11 @@ class Forward:
                 tape.become(block, "kv_cache_bytes")
             return fresh
         share = 1 / (2 * kind.layers)
+        if self.run.kv_element_bytes < self.run.element_bytes:
+            # A quantised cache gives back keys and values in the compute dtype, and takes them anew.
+            widened = self._cache_size(kind, extent.cached, share * self.run.element_bytes / self.run.kv_element_bytes)
+            with tape.held(*[widened] * WIDENED):
+                pass
         old = [tape.new(self._cache_size(kind, extent.past, share), "kv_cache_bytes") for _ in range(2)]
         made = []
         # A sliding layer makes both copies before it gives up what they are copied from (`DynamicSlidingWindowLayer`).
@@ -281,7 +299,7 @@ class Forward:
         rules = run.rules
         wanted = {
             "eager": True,
-            "sdpa": rules.repeats_kv_for_sdpa,
+            "sdpa": rules.repeats_kv_for_sdpa or kind.key_dim > WIDEST_GROUPED_HEAD,
             "flash_attention_2": rules.repeats_kv_for_flash and model.model_type not in OWNERS_OF_TABLES,
         }[run.attention]
         if not wanted:
@@ -406,11 +424,14 @@ class Forward:
 
     def _experts(self, experts: Experts) -> None:
         """Routed experts, and the ones that every token goes through."""
-        tape, hidden = self.tape, self.model.hidden
+        tape, hidden, model_type = self.tape, self.model.hidden, self.model.model_type
         router = tape.new(self.rows(experts.count), "activations_bytes")
         scores = tape.new(self.rows(experts.count, SINGLE))
-        if self.run.rules.grouped_experts:
-            result = self._grouped(experts)
+        if model_type in ALL_EXPERTS:
+            result = self._all_experts(experts)
+        elif self.run.rules.grouped_experts and model_type not in NOT_GROUPED:
+            steps_on_a_card = self.extent.past is not None and self.run.on_card
+            result = self._gathered(experts) if steps_on_a_card else self._grouped(experts)
         else:
             # One after another, each with the tokens that chose it: their share, if all are chosen alike.
             result = tape.new(self.rows(hidden))
@@ -425,14 +446,61 @@ class Forward:
             self._mlp(experts.shared_intermediate)
         tape.free(router, scores, result)
 
+    def _all_experts(self, experts: Experts) -> int:
+        """Llama 4: every token through every expert, weighed by its scores."""
+        tape, every, width = self.tape, experts.count, self.rows(experts.count * experts.intermediate)
+        copied = tape.new(self.rows(every * self.model.hidden))
+        routed = tape.new(self.rows(every * self.model.hidden))
+        tape.free(copied)
+        both = tape.new(width * 2)
+        active = tape.new(width, "activations_bytes")
+        product = tape.new(width)
+        tape.free(active)
+        out = tape.new(self.rows(every * self.model.hidden))
+        tape.free(both, product, routed)
+        return out
+
+    def _gathered(self, experts: Experts) -> int:
+        """The same for a step on a card, with a copy of the weights of every expert that each token chose; experts that
+        are packed have kernels of their own."""
+        tape, chosen = self.tape, experts.per_token
+        gathers = not self.run.kernels.packed_experts
+        matrix = Size.of(self.extent.row, chosen * experts.intermediate * self.model.hidden * self.run.element_bytes)
+        picked = tape.new(self.rows(chosen * self.model.hidden))
+        first = tape.new(matrix * (2 if gathers else 0))
+        both = tape.new(self.rows(chosen * 2 * experts.intermediate))
+        product = tape.new(self.rows(chosen * experts.intermediate))
+        tape.free(both)
+        second = tape.new(matrix * (1 if gathers else 0))
+        tape.free(first)
+        down = tape.new(self.rows(chosen * self.model.hidden))
+        tape.free(product)
+        result = tape.new(self.rows(chosen * self.model.hidden, SINGLE))
+        tape.free(picked, second, down)
+        return result
+
+    def _gate_with_biases(self, experts: Experts, both: int) -> int:
+        """gpt-oss: biases gathered for every choice, gate and up clamped, and each step's result alive."""
+        tape, width = self.tape, self.rows(experts.per_token * experts.intermediate)
+        biases = tape.new(width * 2)
+        biased = tape.new(width * 2)
+        tape.free(both)
+        with tape.held(width, width, width):
+            product = tape.new(width)
+        tape.free(biased, biases)
+        return product
+
     def _grouped(self, experts: Experts) -> int:
         """Every token once for each expert it chose, in one product; what they add up to."""
         tape, chosen, hidden = self.tape, experts.per_token, self.rows(experts.per_token * self.model.hidden)
         picked = tape.new(hidden)
         both = tape.new(self.rows(chosen * 2 * experts.intermediate))
-        active = tape.new(self.rows(chosen * experts.intermediate), "activations_bytes")
-        product = tape.new(self.rows(chosen * experts.intermediate))
-        tape.free(both, active)
+        if self.has_sinks:
+            product = self._gate_with_biases(experts, both)
+        else:
+            active = tape.new(self.rows(chosen * experts.intermediate), "activations_bytes")
+            product = tape.new(self.rows(chosen * experts.intermediate))
+            tape.free(both, active)
         down = tape.new(hidden)
         tape.free(product)
         casts = self.model.model_type in CASTS_ROUTING

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpufit.architecture.quantization.gptq import Gptq
 from gpufit.architecture.quantization.method import Method
-from gpufit.architecture.record import Architecture
+from gpufit.architecture.record import Architecture, Kind
 from gpufit.architecture.tensors import FLOATS, LoadedTensor
 
 EXLLAMA_BITS = 4
@@ -19,6 +19,8 @@ class Kernels:
     """Bytes beside the weights, whatever the workload."""
 
     quantised: bool = False
+    packed_experts: bool = False
+    """Whether experts stay packed in memory, so that kernels of their own run them."""
     buffer_bytes: int = 0
     """Kept from load on: exllama dequantises into a buffer of the largest matrix that it serves (`temp_dq`).
     https://github.com/AutoGPTQ/AutoGPTQ/blob/main/auto_gptq/modeling/_utils.py"""
@@ -38,9 +40,10 @@ def kernels_of(
     """What the kernels of a method take, for matrices dequantised to `element_bytes` an element."""
     if method is None:
         return NO_KERNELS
-    packed = [one.weight.elements for one in tensors if one.weight is not None and one.dtype not in FLOATS]
-    largest = max(packed, default=0) * element_bytes
+    packed = [one.weight for one in tensors if one.weight is not None and one.dtype not in FLOATS]
+    largest = max((one.elements for one in packed), default=0) * element_bytes
+    experts = any(one.kind is Kind.EXPERT for one in packed)
     second = model.vocabulary * model.hidden * element_bytes if model.tied else 0
     if isinstance(method, Gptq) and method.packing.bits == EXLLAMA_BITS:
-        return Kernels(True, largest, second)
-    return Kernels(True, 0, largest + second)
+        return Kernels(True, experts, largest, second)
+    return Kernels(True, experts, 0, largest + second)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from gpufit.architecture.record import Architecture
-from gpufit.memory.allocator import simulate
+from gpufit.memory.allocator import Settings, handed_out, rounded_size, simulate
 from gpufit.memory.engines.transformers.forward import (
     FIRST,
     PROMPT,
@@ -31,6 +32,10 @@ from gpufit.profile.record import (
     PhaseModel,
 )
 
+MOST_SIMULATED = 50_000
+"""Tensors up to which the allocator is asked block by block; of more (experts one by one) each is rounded by itself,
+which differs by what shares a segment."""
+
 
 @dataclass(frozen=True)
 class Resident:
@@ -45,6 +50,12 @@ class Resident:
     def parts(self) -> Parts:
         """Weights, buffers, and what the caching allocator rounds them up by."""
         weights, buffers = sum(self.weights), sum(self.buffers)
+        if len(self.weights) > MOST_SIMULATED:
+            cut = bool(self.reserved_first_bytes)
+            sizes = Counter(self.weights)
+            blocks = sum((rounded_size(one, Settings()) if cut else handed_out(one)) * n for one, n in sizes.items())
+            blocks += sum(handed_out(one) for one in self.buffers)
+            return Parts(weights_bytes=weights, buffers_bytes=buffers, rounding_bytes=blocks - weights - buffers)
         first = [Event(0, self.reserved_first_bytes), Event(0, 0)] if self.reserved_first_bytes else []
         asked = [Event(number, size) for number, size in enumerate((*self.weights, *self.buffers), start=1) if size]
         end = len(first) + len(asked)
@@ -82,7 +93,8 @@ def phases(model: Architecture, run: Run, kept: Parts) -> tuple[PhaseModel, ...]
     if model.generates:
         step = _told(model, run, STEP)
         moments = step.tape.moments()
-        if model.sliding_window is not None and run.rules.sliding_cache:
+        slides = model.sliding_window is not None and run.rules.sliding_cache
+        if slides or run.rules.outputs_outlive_step:
             first = _told(model, run, FIRST).tape.moments()
             moments += tuple(msgspec.structs.replace(one, site=FIRST_STEP + one.site) for one in first)
         found.append(_phase(STEP, model, constant, moments, step))
