@@ -107,12 +107,12 @@ class Served:
     @property
     def point(self) -> float:
         """Sequences that likely do."""
-        return self._of(self.start.concurrency.point)
+        return 0.0 if self.start.refused else self._of(self.start.concurrency.point)
 
     @property
     def upper(self) -> float:
         """Sequences that may."""
-        return self._of(self.start.concurrency.upper)
+        return 0.0 if self.start.refused else self._of(self.start.concurrency.upper)
 
     @property
     def verdict(self) -> Verdict:
@@ -129,6 +129,8 @@ class Served:
     @property
     def least_utilization(self) -> float | None:
         """The smallest `--gpu-memory-utilization` that surely serves it; None where none does."""
+        if self.start.refused:
+            return None
         return least_utilization(total(self.start.parts).upper_bytes + self.needed_bytes, self.start.device)
 
     @property

@@ -18,7 +18,7 @@ from gpufit.memory.carry import (
     card_context_upper_bytes,
 )
 from gpufit.memory.engines.base import Amount, Part, exactly
-from gpufit.memory.engines.vllm.serve import lacks_bfloat16
+from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
 from gpufit.memory.engines.vllm.start import start, weights_part
 from gpufit.memory.engines.vllm.versions import Rules
@@ -159,6 +159,9 @@ class _Attempt:
     def remarks(self, served: Served) -> Iterator[str]:
         """What to know or to change on this card."""
         one = served.start
+        if one.refused:
+            yield one.refused
+            return
         if lacks_bfloat16(one.device) and self.question.dtype == "BF16":
             yield "no bfloat16 in this card's hardware: vLLM starts in half (--dtype half)"
         share = served.least_utilization

@@ -249,6 +249,39 @@ def test_more_sequences_than_the_default_are_asked_of_vllm_where_the_pool_holds_
     assert "--max-num-seqs 400" in start["serve_command"]
 
 
+@pytest.mark.parametrize("name", ["google/gemma-3-27b-it", "google/gemma-2-9b", "google/gemma-3-1b-it"])
+def test_a_model_that_vllm_refuses_in_float16_does_not_start_without_bfloat16(
+    gpufit: Run, tmp_path: Path, name: str
+) -> None:
+    # V100 and T4 have no bfloat16 (compute capability 7.0 and 7.5), and these model types are refused in float16.
+    model = folder_of(name, tmp_path)
+    tp = "2" if name == "google/gemma-2-9b" else "4"
+    asked = (model, "--engine", "vllm", "--tp", tp, "--max-model-len", "2k")
+    cards = ("--gpu", "v100-sxm2-32gb", "--gpu", "t4", "--gpu", "a100-sxm-80gb")
+    document = as_json(gpufit, "fit", *asked, *cards)
+    *old, new = document["cards"]
+    for row in old:
+        assert (row["verdict"], row["max_concurrency"], row["cards_needed"]) == ("does_not_fit", 0, None)
+        assert row["start"]["least_gpu_memory_utilization"] is None
+        (remark,) = row["remarks"]
+        assert "refuses float16 for gemma" in remark
+        assert row["start"]["binding"] == remark
+    assert new["verdict"] == "fits"
+    for dtype in ("half", "float16", "fp16"):
+        done = gpufit("estimate", *asked, "--gpu", "a100-sxm-80gb", "--dtype", dtype)
+        assert (done.code, done.stdout) == (2, "")
+        assert f"--dtype {dtype}: vLLM refuses float16 for gemma" in done.error
+
+
+def test_a_float16_checkpoint_of_such_a_model_is_run_in_bfloat16(gpufit: Run, tmp_path: Path) -> None:
+    # `auto` takes the first dtype that model and card both run.
+    config = CONFIGS["google/gemma-3-1b-it"] | {"dtype": "float16"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    document = as_json(gpufit, "estimate", tmp_path, "--engine", "vllm", "--gpu", "l4")
+    assert document["precision"]["compute"][0]["dtypes"] == ["bfloat16"]
+    assert only(document)[0]["verdict"] == "fits"
+
+
 def test_a_model_with_states_says_how_many_sequences_keep_it_from_starting(gpufit: Run, tmp_path: Path) -> None:
     model = folder_of("nvidia/Nemotron-H-56B-Base-8K", tmp_path)
     flags = ("--engine", "vllm", "--tp", "2", "--gpu", "h100-sxm", "--concurrency", "16")

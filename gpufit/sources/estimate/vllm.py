@@ -13,6 +13,7 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
+from gpufit.memory.engines.vllm.dtypes import refuses_float16
 from gpufit.memory.engines.vllm.quantization import serve_quantization
 from gpufit.sources.estimate.model import loaded_dtype, model_info
 from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
@@ -98,7 +99,15 @@ def _file_dtype(request: VllmRequest, headers: ModelHeaders, architecture: Archi
     """The 16-bit dtype of what is not quantised; bfloat16 where neither flag, config nor files name one."""
     named = {"dtype", "torch_dtype"} & set(headers.config) or headers.tensors or request.dtype != "auto"
     dtype, _ = DTYPES[loaded_dtype(request.dtype, headers, architecture) if named else "bfloat16"]
-    return plain(dtype).dtype
+    taken = plain(dtype).dtype
+    if taken == "F16" and refuses_float16(architecture.model_type):
+        if request.dtype != "auto":
+            raise UsageError(
+                f"--dtype {request.dtype}: vLLM refuses float16 for {architecture.model_type} (numerical instability); "
+                "use auto or bfloat16"
+            )
+        return "BF16"
+    return taken
 
 
 def _gguf(model: str) -> UsageError:

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from gpufit.memory.engines.vllm.settings import Device
+from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
 from gpufit.memory.engines.vllm.start import VllmStart
-
-BFLOAT16_FROM = 8.0
-"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
-
-
-def lacks_bfloat16(device: Device) -> bool:
-    """Whether vLLM starts on this card in half only."""
-    return device.compute_capability is not None and device.compute_capability < BFLOAT16_FROM
 
 
 def serve_flags(

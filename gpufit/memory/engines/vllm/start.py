@@ -9,6 +9,7 @@ from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
 from gpufit.memory.engines.vllm.activation import activation_part
+from gpufit.memory.engines.vllm.dtypes import refused_on
 from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
 from gpufit.memory.engines.vllm.pool import Pool, pool_of
 from gpufit.memory.engines.vllm.precision import Precision
@@ -59,6 +60,8 @@ class VllmStart:
     least_utilization: float | None
     """The smallest share at which it surely starts; None where no share does."""
     evidence: Evidence
+    refused: str | None
+    """Why vLLM does not run the model on this card, whatever memory it has, in words; None where it does."""
 
     @property
     def holds_for(self) -> str:
@@ -108,7 +111,9 @@ def start(
     needed = pool.least_bytes(settings.max_model_len, batch, graphs=not settings.enforce_eager)
     free = device.total_bytes - device.context_bytes
     over = rules.v1 and budget > free
+    refused = refused_on(architecture.model_type, device)
     outcome = _unpromised(_outcome(left, needed)) if over else _outcome(left, needed)
+    binding = _over(budget, free) if over else _binding(outcome, parts, left, pool, settings, batch)
     return VllmStart(
         model=model or architecture.class_name,
         rules=rules,
@@ -125,10 +130,11 @@ def start(
         needed_bytes=needed,
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
-        outcome=outcome,
-        binding=_over(budget, free) if over else _binding(outcome, parts, left, pool, settings, batch),
-        least_utilization=least_utilization(taken.upper_bytes + needed, device),
+        outcome=Outcome.DOES_NOT_FIT if refused else outcome,
+        binding=refused or binding,
+        least_utilization=None if refused else least_utilization(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
+        refused=refused,
     )
 
 
