@@ -162,6 +162,8 @@ class _Attempt:
         if one.refused:
             yield one.refused
             return
+        if one.loading:
+            yield one.loading
         if lacks_bfloat16(one.device) and self.question.dtype == "BF16":
             yield "no bfloat16 in this card's hardware: vLLM starts in half (--dtype half)"
         share = served.least_utilization

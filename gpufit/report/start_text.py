@@ -72,7 +72,9 @@ def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> li
         lines = [f"nothing is cached: {start.max_num_seqs} sequences run at once; asked for: {scenario.concurrency}"]
     lines.append(f"{SYMBOLS[row.verdict]}: {start.binding}")
     if start.least_gpu_memory_utilization is not None:
-        lines.append(f"surely serves this from --gpu-memory-utilization {start.least_gpu_memory_utilization:g} on")
+        lines.append(
+            f"the least that surely serves this: --gpu-memory-utilization {start.least_gpu_memory_utilization:g}"
+        )
     if row.cards_needed is not None:
         cards = "1 card" if row.cards_needed == 1 else f"{row.cards_needed} cards"
         lots = f", in lots of {row.lot_size}: {row.lots}" if row.lot_size > 1 else ""

@@ -315,6 +315,37 @@ def test_weights_quantised_at_load_take_a_byte_each_and_their_scales(
     assert any("--quantization fp8" in note for note in document["notes"])
 
 
+@pytest.mark.parametrize(
+    ("card", "version", "verdict"),
+    [
+        ("l40s", "0.11.0", "does_not_fit"),
+        ("l40s", "0.29.0", "too_close"),
+        ("rtx-pro-6000-blackwell-server-96gb", "0.11.0", "fits"),
+    ],
+)
+def test_weights_that_are_quantised_at_load_need_room_for_16_bit_first(
+    gpufit: Run, qwen: Path, card: str, version: str, verdict: str
+) -> None:
+    # 32.76 billion parameters (https://huggingface.co/Qwen/Qwen3-32B) in two bytes: 61.0 GiB before there is a byte in
+    # FP8, where an L40S has 44.4 GiB. Since 0.14 layers may be quantised as they arrive, which the docs do not promise.
+    flags = ("--engine", "vllm", "--engine-version", version, "--gpu", card, "--quantization", "fp8")
+    row, start = only(as_json(gpufit, "estimate", qwen, *flags, code=0 if verdict == "fits" else 1))
+    assert row["verdict"] == verdict
+    assert any("loaded in 16 bit first, 61.0" in words for words in part(start, "weights")["words"])
+    assert "one scale a tensor" in start["holds_for"]
+    if verdict != "fits":
+        assert "loaded in 16 bit before they are quantised" in start["binding"]
+        assert (start["least_gpu_memory_utilization"], row["max_concurrency"]) == (None, 0)
+
+
+def test_a_checkpoint_in_fp8_is_loaded_as_it_is(gpufit: Run, tmp_path: Path) -> None:
+    # Its weights take a byte each from the start: less than 34 GiB of the L40S's 44.4.
+    model = folder_of("Qwen/Qwen3-32B-FP8", tmp_path)
+    row, start = only(as_json(gpufit, "estimate", model, "--engine", "vllm", "--gpu", "l40s"))
+    assert row["verdict"] == "fits"
+    assert not any("16 bit first" in words for words in part(start, "weights")["words"])
+
+
 def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path) -> None:
     flags = ("--engine", "vllm", "--gpu", "l4", "--max-model-len", "64")
     document = as_json(gpufit, "estimate", llama_dir, *flags)

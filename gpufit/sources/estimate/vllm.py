@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufit.advice.served import Question, ServedModel
+from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.matching import tensors_of_files
 from gpufit.architecture.quantization.registry import declared, full_name, method_of
 from gpufit.architecture.record import Architecture
@@ -47,6 +48,11 @@ class VllmRequest:
     language_only: bool = False
 
 
+_ONE_SCALE = Config({"quant_method": "fp8"}, "--quantization fp8")
+"""What vLLM makes of 16-bit weights at load: "FP8_E4M3 precision with a per-tensor scale"
+(https://docs.vllm.ai/en/stable/features/quantization/fp8.html)."""
+
+
 def read(request: VllmRequest) -> ServedModel:
     """The model and the question about it.
 
@@ -65,8 +71,10 @@ def read(request: VllmRequest) -> ServedModel:
     architecture = architecture_of(headers.config, headers.config_where)
     dtype = _file_dtype(request, headers, architecture)
     own = declared(headers.config, headers.config_where)
-    method = method_of(applied_quantization(headers, request.quantization, own), dtype)
     asked = request.quantization if own is None else None
+    whole_first = asked is not None and full_name(asked) == "fp8"
+    applied = applied_quantization(headers, request.quantization, own)
+    method = method_of(_ONE_SCALE if whole_first else applied, dtype)
     settings = _settings(request, architecture)
     return ServedModel(
         question=Question(
@@ -74,6 +82,7 @@ def read(request: VllmRequest) -> ServedModel:
             architecture=architecture,
             dtype=dtype,
             method=method,
+            whole_first=whole_first,
             rules=rules,
             settings=settings,
             concurrency=request.concurrency,
