@@ -229,13 +229,22 @@ def _assumptions(question: Question, starts: Sequence[VllmStart]) -> tuple[str, 
     if question.settings.utilization is None:
         rules = question.rules
         found.append(f"--gpu-memory-utilization {rules.default_utilization:g}, the default of {rules.name}")
-    for flag, given, taken in (
-        ("--max-num-seqs", question.settings.max_num_seqs, {one.batch.sequences for one in starts}),
-        ("--max-num-batched-tokens", question.settings.max_num_batched_tokens, {one.batch.tokens for one in starts}),
-    ):
-        if given is None:
-            found.append(f"{flag} {' or '.join(map(str, sorted(taken)))}, by the release's defaults for the card")
+    by_default = {one.batch.sequences for one in starts if one.settings.max_num_seqs is None}
+    if by_default:
+        found.append(f"--max-num-seqs {_either(by_default)}, by the release's defaults for the card")
+    chosen = {one.batch.sequences for one in starts if one.settings.max_num_seqs is not None}
+    if chosen and question.settings.max_num_seqs is None:
+        found.append(
+            f"--max-num-seqs {_either(chosen)}, in place of the default where that serves more (see the notes)"
+        )
+    if question.settings.max_num_batched_tokens is None:
+        tokens = {one.batch.tokens for one in starts}
+        found.append(f"--max-num-batched-tokens {_either(tokens)}, by the release's defaults for the card")
     return (*found, *_ALWAYS_ASSUMED)
+
+
+def _either(counts: set[int]) -> str:
+    return " or ".join(map(str, sorted(counts)))
 
 
 _ALWAYS_ASSUMED = (

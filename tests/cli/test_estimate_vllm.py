@@ -230,6 +230,7 @@ def test_no_more_than_the_largest_concurrency_and_length_fit(gpufit: Run, qwen: 
 
 def test_a_card_alone_is_single_and_too_small_a_share_says_which_would_do(gpufit: Run, small: Path) -> None:
     flags = ("--engine", "vllm", "--gpu", "l40s", "--max-model-len", "4k", "--concurrency", "8")
+    flags += ("--max-num-seqs", "256")
     row, _ = only(as_json(gpufit, "estimate", small, *flags))
     assert (row["verdict"], row["arrangement"], row["cards_needed"]) == ("fits", "single", 1)
     row, start = only(as_json(gpufit, "estimate", small, *flags, "--gpu-memory-utilization", "0.1", code=1))
@@ -282,14 +283,48 @@ def test_a_float16_checkpoint_of_such_a_model_is_run_in_bfloat16(gpufit: Run, tm
     assert only(document)[0]["verdict"] == "fits"
 
 
-def test_a_model_with_states_says_how_many_sequences_keep_it_from_starting(gpufit: Run, tmp_path: Path) -> None:
-    model = folder_of("nvidia/Nemotron-H-56B-Base-8K", tmp_path)
-    flags = ("--engine", "vllm", "--tp", "2", "--gpu", "h100-sxm", "--concurrency", "16")
-    row, start = only(as_json(gpufit, "estimate", model, *flags, code=1))
+@pytest.mark.parametrize(
+    ("name", "asked", "concurrency"),
+    [
+        ("nvidia/Nemotron-H-56B-Base-8K", ("--tp", "2", "--gpu", "h100-sxm"), 16),
+        ("Qwen/Qwen3-Next-80B-A3B", ("--gpu", "b200", "--context", "4k"), 4),
+    ],
+)
+def test_a_model_with_states_is_started_with_fewer_sequences_than_the_default(
+    gpufit: Run, tmp_path: Path, name: str, asked: tuple[str, ...], concurrency: int
+) -> None:
+    # vLLM starts only with a block of state for each of --max-num-seqs, by default 1,024 on such cards.
+    flags = (folder_of(name, tmp_path), "--engine", "vllm", *asked, "--concurrency", str(concurrency))
+    row, start = only(as_json(gpufit, "estimate", *flags))
+    assert (row["verdict"], start["max_num_seqs"]) == ("fits", concurrency)
+    assert f"--max-num-seqs {concurrency} " in start["serve_command"]
+    said = f"--max-num-seqs {concurrency} surely serves this; vLLM's default of 1024 does not start"
+    assert said in row["remarks"]
+    row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", code=1))
+    assert row["verdict"] == "does_not_fit"
     assert "each of 1024 sequences needs a block of state: lower --max-num-seqs to " in start["binding"]
-    assert any("--max-num-seqs 16" in remark and "surely serves this" in remark for remark in row["remarks"])
-    row, _ = only(as_json(gpufit, "estimate", model, *flags, "--max-num-seqs", "16"))
+    assert row["remarks"] == []
+
+
+def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen: Path) -> None:
+    row, start = only(as_json(gpufit, "estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "l40s", code=0))
+    most = row["max_concurrency"]
+    assert start["max_num_seqs"] == most
+    assert row["cards_needed"] == -(-32 // most) * 2
+    assert any(remark.startswith(f"--max-num-seqs {most} surely serves {most} a copy") for remark in row["remarks"])
+    flags = ("--engine", "vllm", "--max-model-len", "16k", "--tp", "2", "--gpu", "l40s", "--max-num-seqs")
+    row, _ = only(as_json(gpufit, "estimate", qwen, *flags, str(most), "--concurrency", str(most)))
     assert row["verdict"] == "fits"
+    more = str(most + 1)
+    row, _ = only(as_json(gpufit, "estimate", qwen, *flags, more, "--concurrency", more))
+    assert row["verdict"] != "fits"
+
+
+def test_a_step_of_few_tokens_runs_no_more_sequences(gpufit: Run, small: Path) -> None:
+    flags = ("--engine", "vllm", "--gpu", "l40s", "--max-num-batched-tokens", "100")
+    _, start = only(as_json(gpufit, "estimate", small, *flags))
+    assert (start["max_num_seqs"], start["max_num_batched_tokens"]) == (100, 100)
+    assert "--max-num-seqs 100 --max-num-batched-tokens 100" in start["serve_command"]
 
 
 def test_an_encoder_caches_nothing_and_has_one_phase(gpufit: Run, tmp_path: Path) -> None:
