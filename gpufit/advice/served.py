@@ -34,6 +34,8 @@ class Question:
     concurrency: int
     whole_first: bool = False
     """Whether vLLM quantises the weights by `method` once they are loaded in 16 bit."""
+    spread: bool = False
+    """Whether more ranks may be suggested: the number of them was not asked for."""
 
     def __post_init__(self) -> None:
         asked, tokens = self.settings.max_num_seqs, self.settings.max_num_batched_tokens
@@ -67,8 +69,12 @@ class ServedModel:
     quantization: str | None
     """What `vllm serve --quantization` is given; None for a checkpoint that names its own method, or none."""
     revision: str | None
+    trust_remote_code: bool
+    """Whether `vllm serve` is given `--trust-remote-code`; nothing here runs a model's code."""
     new_tokens: int
     """So many of the longest sequence are generated; 0: not told."""
+    assumed: tuple[str, ...]
+    """What stands for what the question left open, in words."""
     notes: tuple[str, ...]
     """What a reader should know of how the model was read, in words."""
 

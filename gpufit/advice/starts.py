@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from gpufit.advice.attempts import Attempt, WeightsOnce
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.served import Question, Served
 from gpufit.advice.verdict import Arrangement, Verdict
 from gpufit.catalog.record import Card
+from gpufit.errors import UsageError
 from gpufit.memory.carry import (
     LOADED_KERNELS_BYTES,
     LOADED_KERNELS_UPPER_BYTES,
@@ -18,11 +19,15 @@ from gpufit.memory.carry import (
     card_context_upper_bytes,
 )
 from gpufit.memory.engines.base import Amount, exactly
-from gpufit.memory.engines.vllm.settings import device_of
+from gpufit.memory.engines.vllm.layers import kinds_of
+from gpufit.memory.engines.vllm.settings import Device, device_of
 from gpufit.memory.engines.vllm.versions import Rules
+from gpufit.memory.engines.vllm.weights import refuse_indivisible
 
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
+_MORE_RANKS = (2, 4, 8)
+"""Ranks that are tried where one card is not enough: as many as servers have cards."""
 
 
 @dataclass(frozen=True)
@@ -72,10 +77,41 @@ def judge_starts(question: Question, cards: Iterable[Card], lot_size: Callable[[
     Raises UsageError where vLLM cannot divide the model, or no rule covers it.
     """
     weights = WeightsOnce(question)
-    return tuple(_judge(question, card, lot_size(card.id), weights) for card in cards)
+    wider = tuple(_wider(question)) if question.spread else ()
+    return tuple(_judge(question, card, lot_size(card.id), weights, wider) for card in cards)
 
 
-def _judge(question: Question, card: Card, lot_size: int, weights: WeightsOnce) -> StartVerdict:
+def _wider(question: Question) -> Iterator[tuple[Question, WeightsOnce]]:
+    """The question over more ranks, as far as vLLM can divide the model so."""
+    for ranks in _MORE_RANKS:
+        settings = replace(question.settings, ranks=replace(question.settings.ranks, tensor=ranks))
+        asked = replace(question, settings=settings)
+        try:
+            kinds_of(asked.architecture, settings.ranks)
+            refuse_indivisible(asked.architecture, settings.ranks)
+        except UsageError:  # what cannot be divided so is not suggested
+            continue
+        yield asked, WeightsOnce(asked)
+
+
+def _spread_remark(card: Card, device: Device, wider: Iterable[tuple[Question, WeightsOnce]]) -> Iterator[str]:
+    """With how many ranks it surely serves what is asked, where one is not enough."""
+    for question, weights in wider:
+        attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
+        if attempt.best().verdict is Verdict.FITS:
+            ranks = question.settings.ranks.tensor
+            cards = -(-ranks // card.devices_per_card)
+            yield f"fits on {cards} of them with --tp {ranks}" if cards > 1 else f"fits with --tp {ranks}"
+            return
+
+
+def _judge(
+    question: Question,
+    card: Card,
+    lot_size: int,
+    weights: WeightsOnce,
+    wider: Iterable[tuple[Question, WeightsOnce]],
+) -> StartVerdict:
     known = card.capacity_bytes is not None
     device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
     attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
@@ -84,6 +120,9 @@ def _judge(question: Question, card: Card, lot_size: int, weights: WeightsOnce) 
     copies = _copies(served) if known else None
     ranks = question.settings.ranks.tensor
     needed = None if copies is None else -(-copies * ranks // card.devices_per_card)
+    remarks = list(attempt.remarks(served)) if known else []
+    if known and served.verdict is Verdict.DOES_NOT_FIT:
+        remarks += _spread_remark(card, device, wider)
     return StartVerdict(
         card=card,
         served=served,
@@ -93,7 +132,7 @@ def _judge(question: Question, card: Card, lot_size: int, weights: WeightsOnce) 
         arrangement=_arrangement(copies, ranks),
         cards_needed=needed,
         lots=None if needed is None else lots_for(needed, lot_size),
-        remarks=tuple(attempt.remarks(served)) if known else (),
+        remarks=tuple(remarks),
     )
 
 

@@ -88,8 +88,14 @@ def start_lines(document: FitDocument) -> list[str]:
     for row, start in detailed_rows(document):
         lines.append(start.holds_for)
         lines += [f"{name}: {likely} ({between}): {words}" for name, likely, between, words in part_rows(start)]
-        lines += [*answer_lines(document, row, start), start.serve_command]
+        lines += answer_lines(document, row, start)
+        lines += [start.serve_command] if start.serve_command else []
     return lines
+
+
+def command_title(row: CardRow) -> str:
+    """What the command below it starts."""
+    return "start each copy with:" if row.arrangement == "replicas" else "start it with:"
 
 
 def _between(lower: int, upper: int) -> str:

@@ -303,7 +303,7 @@ def test_a_model_with_states_is_started_with_fewer_sequences_than_the_default(
     row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", code=1))
     assert row["verdict"] == "does_not_fit"
     assert "each of 1024 sequences needs a block of state: lower --max-num-seqs to " in start["binding"]
-    assert row["remarks"] == []
+    assert not any("--max-num-seqs" in remark for remark in row["remarks"])
 
 
 def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen: Path) -> None:
@@ -318,6 +318,83 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     more = str(most + 1)
     row, _ = only(as_json(gpufit, "estimate", qwen, *flags, more, "--concurrency", more))
     assert row["verdict"] != "fits"
+
+
+def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
+    # 61 GiB of weights: an L4 has 22.
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4")
+    row, start = only(as_json(gpufit, *flags, code=1))
+    assert (row["verdict"], start["serve_command"]) == ("does_not_fit", None)
+    for form in ("table", "markdown", "csv"):
+        done = gpufit(*flags, "--format", form)
+        assert done.code == 1
+        assert "vllm serve" not in done.stdout
+        assert "start it with" not in done.stdout
+    file = qwen.parent / "out.xlsx"
+    assert gpufit(*flags, "-o", file).code == 1
+    book = openpyxl.load_workbook(file)
+    assert not any(
+        "vllm serve" in str(cell) for sheet in book for line in sheet.iter_rows(values_only=True) for cell in line
+    )
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit"])
+def test_where_one_card_lacks_the_weights_more_of_them_are_suggested(gpufit: Run, qwen: Path, command: str) -> None:
+    # 61 GiB of weights beside an L40S's 44 and an L4's 22: two halves, or four quarters of 15.
+    asked = (command, qwen, "--engine", "vllm", "--gpu", "l40s", "--gpu", "l4", "--gpu", "h100-sxm")
+    for row, ranks in zip(as_json(gpufit, *asked)["cards"], (2, 4, None), strict=True):
+        said = [remark for remark in row["remarks"] if "--tp" in remark]
+        assert said == ([f"fits on {ranks} of them with --tp {ranks}"] if ranks else []), row["card"]
+        for tp in (2, 4):
+            flags = (command, qwen, "--engine", "vllm", "--gpu", row["card"], "--tp", str(tp), "--json")
+            wider = json.loads(gpufit(*flags).stdout)["cards"][0]
+            assert (wider["verdict"] == "fits") == (tp >= (ranks or 0)), (row["card"], tp)
+            assert not any("with --tp" in remark for remark in wider["remarks"])
+
+
+def test_a_width_that_the_model_cannot_be_divided_to_is_not_suggested(gpufit: Run, tmp_path: Path) -> None:
+    # 12 heads go into 2 and 4, not into 8, which would hold the weights.
+    config = CONFIGS["Qwen/Qwen3-32B"] | {"num_attention_heads": 12, "num_key_value_heads": 4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    row, _ = only(as_json(gpufit, "estimate", tmp_path, "--engine", "vllm", "--gpu", "v100-pcie-16gb", code=1))
+    assert row["verdict"] == "does_not_fit"
+    assert not any("--tp 8" in remark for remark in row["remarks"])
+
+
+def test_what_was_not_given_is_said_to_be_assumed(gpufit: Run, qwen: Path) -> None:
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "h200-sxm", "--tp", "2")
+    assumed = as_json(gpufit, *flags)["assumptions"]
+    assert any(line.startswith("--max-model-len 4096, gpufit's own default") for line in assumed)
+    assert any(line.startswith("--concurrency 1") for line in assumed)
+    assumed = as_json(gpufit, *flags, "--max-model-len", "4k", "--concurrency", "1")["assumptions"]
+    assert not any("--max-model-len" in line or "--concurrency" in line for line in assumed)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "size"),
+    [
+        ("fp8", "float8_e4m3fn", 1),
+        ("fp8_e4m3", "float8_e4m3fn", 1),
+        ("fp8_e5m2", "float8_e5m2", 1),
+        ("bfloat16", "bfloat16", 2),
+        ("auto", "bfloat16", 2),
+    ],
+)
+def test_vllms_names_of_cache_dtypes_are_taken(gpufit: Run, small: Path, asked: str, kept: str, size: int) -> None:
+    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l40s", "--kv-cache-dtype", asked)
+    # Qwen3-0.6B: 28 layers of 8 KV heads of 128, keys and values.
+    assert document["precision"]["kv"] == [{"dtype": kept, "size_bytes": 28 * 8 * 128 * 2 * size, "tensors": 0}]
+    command = only(document)[1]["serve_command"]
+    assert (f"--kv-cache-dtype {asked}" in command) == (size == 1)
+
+
+def test_trust_remote_code_changes_the_command_alone(gpufit: Run, small: Path) -> None:
+    flags = ("estimate", small, "--engine", "vllm", "--gpu", "l40s")
+    plain, trusting = as_json(gpufit, *flags), as_json(gpufit, *flags, "--trust-remote-code")
+    assert "--trust-remote-code" in shlex.split(trusting["cards"][0]["start"].pop("serve_command"))
+    assert "--trust-remote-code" not in shlex.split(plain["cards"][0]["start"].pop("serve_command"))
+    assert trusting == plain
+    assert as_json(gpufit, "estimate", small, "--trust-remote-code") == as_json(gpufit, "estimate", small)
 
 
 def test_a_step_of_few_tokens_runs_no_more_sequences(gpufit: Run, small: Path) -> None:
@@ -435,6 +512,9 @@ def test_every_format_says_the_same(gpufit: Run, qwen: Path, tmp_path: Path, for
         (("--tp", "16", "--max-model-len", "64k"), "beyond the model's own 40960 positions"),
         (("--max-num-seqs", "8"), "--max-num-seqs 8 runs no more than that at once"),
         (("--max-num-seqs", "64", "--max-num-batched-tokens", "32"), "--max-num-batched-tokens 32 is less than"),
+        (("--kv-cache-dtype", "int8"), "--kv-cache-dtype int8: no memory rule"),
+        (("--kv-cache-dtype", "float16"), "the model runs in bfloat16"),
+        (("--tensor", "2"), "unrecognized arguments: --tensor 2"),
         (("--new-tokens", "16k"), "leaves no room for a prompt"),
         (("--dtype", "float32"), "16-bit weights"),
         (("--quantization", "quanto-int4"), "vLLM does not run it"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
-from gpufit.memory.engines.vllm.dtypes import refuses_float16
+from gpufit.memory.engines.vllm.dtypes import refuses_float16, torch_name
+from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES
 from gpufit.memory.engines.vllm.quantization import serve_quantization
 from gpufit.sources.estimate.model import loaded_dtype, model_info
 from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
@@ -31,7 +33,8 @@ class VllmRequest:
     """A model directory, a config.json, a .safetensors file, or a hub id."""
     max_model_len: int | None = None
     """The longest sequence, prompt and new tokens. Absent: DEFAULT_CONTEXT_TOKENS, or the model's own limit."""
-    concurrency: int = 1
+    concurrency: int | None = None
+    """Absent: 1."""
     new_tokens: int = 0
     """So many tokens of the sequence are generated; 0: not told."""
     dtype: str = "auto"
@@ -39,13 +42,16 @@ class VllmRequest:
     quantization: str | None = None
     engine_version: str | None = None
     revision: str | None = None
-    tensor_parallel: int = 1
+    tensor_parallel: int | None = None
+    """Absent: 1, and more are suggested where one card is not enough."""
     expert_parallel: bool = False
     utilization: float | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     enforce_eager: bool = False
     language_only: bool = False
+    trust_remote_code: bool = False
+    """For the command alone: nothing of the model runs here."""
 
 
 _ONE_SCALE = Config({"quant_method": "fp8"}, "--quantization fp8")
@@ -75,7 +81,7 @@ def read(request: VllmRequest) -> ServedModel:
     whole_first = asked is not None and full_name(asked) == "fp8"
     applied = applied_quantization(headers, request.quantization, own)
     method = method_of(_ONE_SCALE if whole_first else applied, dtype)
-    settings = _settings(request, architecture)
+    settings = _settings(request, architecture, dtype)
     return ServedModel(
         question=Question(
             name=headers.name,
@@ -85,7 +91,8 @@ def read(request: VllmRequest) -> ServedModel:
             whole_first=whole_first,
             rules=rules,
             settings=settings,
-            concurrency=request.concurrency,
+            concurrency=request.concurrency or 1,
+            spread=request.tensor_parallel is None,
         ),
         info=model_info(request.model, headers, architecture),
         stored=headers.stored,
@@ -93,7 +100,9 @@ def read(request: VllmRequest) -> ServedModel:
         dtype=ALIASES.get(request.dtype, request.dtype),
         quantization=None if asked is None else serve_quantization(full_name(asked)),
         revision=request.revision,
+        trust_remote_code=request.trust_remote_code,
         new_tokens=_new_tokens(request, architecture, settings),
+        assumed=tuple(_assumed(request, settings)),
         notes=(
             *headers.notes,
             *_file_notes(headers, architecture),
@@ -131,7 +140,31 @@ def _directory(model: str) -> str:
     return str(path.parent) if path.suffix in (".json", ".safetensors") else model
 
 
-def _settings(request: VllmRequest, architecture: Architecture) -> Settings:
+def _assumed(request: VllmRequest, settings: Settings) -> Iterator[str]:
+    """What stands for what was not given and no release of vLLM decides."""
+    if request.max_model_len is None:
+        yield (
+            f"--max-model-len {settings.max_model_len}, gpufit's own default; vLLM's is the model's whole length, so "
+            "that the command names it"
+        )
+    if request.concurrency is None:
+        yield "--concurrency 1: one sequence at once"
+
+
+def _kv_cache_dtype(asked: str, dtype: str) -> str:
+    """`auto` for the model's own 16-bit dtype. Raises UsageError for the other one, which attention kernels do not mix
+    with it, and for what vLLM has no cache of."""
+    if asked not in KV_ITEM_BYTES:
+        raise UsageError(f"--kv-cache-dtype {asked}: no memory rule for it with vLLM; use {', '.join(KV_ITEM_BYTES)}")
+    own = torch_name(dtype)
+    if asked not in DTYPES:
+        return asked
+    if asked != own:
+        raise UsageError(f"--kv-cache-dtype {asked}: the model runs in {own}; use auto or fp8")
+    return "auto"
+
+
+def _settings(request: VllmRequest, architecture: Architecture, dtype: str) -> Settings:
     limit = architecture.position_limit
     default = DEFAULT_CONTEXT_TOKENS if limit is None else min(DEFAULT_CONTEXT_TOKENS, limit)
     return Settings(
@@ -139,8 +172,8 @@ def _settings(request: VllmRequest, architecture: Architecture) -> Settings:
         utilization=request.utilization,
         max_num_seqs=request.max_num_seqs,
         max_num_batched_tokens=request.max_num_batched_tokens,
-        ranks=Ranks(request.tensor_parallel, request.expert_parallel),
-        kv_cache_dtype=request.kv_cache_dtype,
+        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel),
+        kv_cache_dtype=_kv_cache_dtype(request.kv_cache_dtype, dtype),
         enforce_eager=request.enforce_eager,
         language_only=request.language_only,
     )

@@ -1,4 +1,5 @@
-"""The 16-bit dtypes that vLLM runs a model in: bfloat16 is up to the card, float16 up to the model."""
+"""Dtypes as vLLM takes them: which 16-bit one it runs a model in (bfloat16 is up to the card, float16 up to the model),
+and torch's names of what it keeps."""
 
 from __future__ import annotations
 
@@ -10,6 +11,24 @@ BFLOAT16_FROM = 8.0
 _UNSTABLE_IN_FLOAT16 = frozenset({"gemma2", "gemma3", "gemma3_text", "glm4", "plamo2"})
 """Model types that vLLM refuses in float16, for numerical instability: _FLOAT16_NOT_SUPPORTED_MODELS in
 https://github.com/vllm-project/vllm/blob/main/vllm/config/model.py."""
+
+_TORCH_NAMES = {
+    "BF16": "bfloat16",
+    "F16": "float16",
+    "F32": "float32",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E8M0": "float8_e8m0fnu",
+    "U8": "uint8",
+    "I8": "int8",
+    "I32": "int32",
+    "I64": "int64",
+}
+
+
+def torch_name(dtype: str) -> str:
+    """Torch's name of a dtype that safetensors files name; the files' own where torch has none."""
+    return _TORCH_NAMES.get(dtype, dtype)
 
 
 def lacks_bfloat16(device: Device) -> bool:

@@ -13,6 +13,7 @@ def serve_flags(
     dtype: str = "auto",
     quantization: str | None = None,
     revision: str | None = None,
+    trust_remote_code: bool = False,
 ) -> tuple[str, ...]:
     """The words of the command; `source` is where the model lies, by default its name.
 
@@ -20,6 +21,7 @@ def serve_flags(
     """
     flags = ["vllm", "serve", source or one.model]
     flags += ["--revision", revision] if revision else []
+    flags += ["--trust-remote-code"] if trust_remote_code else []
     flags += ["--tensor-parallel-size", str(one.settings.ranks.tensor)]
     flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
     flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
