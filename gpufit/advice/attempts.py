@@ -80,8 +80,18 @@ class Attempt:
         """The most sequences that one start surely serves where it schedules no more: what copies side by side get."""
         if self.default.verdict is not Verdict.DOES_NOT_FIT:
             return 0
-        most = min(self.question.concurrency, self.default.start.batch.tokens)
-        return largest_that_fits(lambda count: math.floor(self.with_sequences(count).lower) >= count, most)
+        return self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
+
+    def most(self, served: Served) -> int:
+        """The most sequences that one start surely serves: this one, or where its number of them was chosen to serve
+        what is asked, one like it with another."""
+        chosen = self.question.settings.max_num_seqs is None and served.start.settings.max_num_seqs is not None
+        if served.verdict is Verdict.FITS and chosen:
+            return self._most_up_to(served.start.batch.tokens)
+        return math.floor(served.lower)
+
+    def _most_up_to(self, ceiling: int) -> int:
+        return largest_that_fits(lambda count: math.floor(self.with_sequences(count).lower) >= count, ceiling)
 
     def longest(self, served: Served) -> tuple[int, bool]:
         """(longest sequence, whether the model's own positions stop it and not memory)."""

@@ -39,6 +39,8 @@ class StartVerdict:
     """On a card whose memory nobody has reported, that of the same size as its name says: for its parts alone."""
     known: bool
     """Whether the card's memory is known, so that anything is claimed."""
+    max_concurrency: int | None
+    """Sequences of the longest length that one start surely serves at once."""
     max_context_tokens: int | None
     """The largest `--max-model-len` that surely starts and serves as many sequences; 0 where none does."""
     max_context_is_position_limit: bool
@@ -52,11 +54,6 @@ class StartVerdict:
     def verdict(self) -> Verdict:
         """The answer for the card, as many of it as there are ranks."""
         return self.served.verdict if self.known else Verdict.UNKNOWN
-
-    @property
-    def max_concurrency(self) -> int | None:
-        """Sequences of the longest length that surely run at once."""
-        return math.floor(self.served.lower) if self.known else None
 
     def kv_bytes(self, tokens: int) -> int:
         """What the sequences asked for take of the pool at a length."""
@@ -127,6 +124,7 @@ def _judge(
         card=card,
         served=served,
         known=known,
+        max_concurrency=attempt.most(served) if known else None,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
         arrangement=_arrangement(copies, ranks),

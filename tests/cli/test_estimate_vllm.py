@@ -298,6 +298,11 @@ def test_a_model_with_states_is_started_with_fewer_sequences_than_the_default(
     row, start = only(as_json(gpufit, "estimate", *flags))
     assert (row["verdict"], start["max_num_seqs"]) == ("fits", concurrency)
     assert f"--max-num-seqs {concurrency} " in start["serve_command"]
+    most = row["max_concurrency"]
+    assert concurrency < most < 1024
+    for count in (most, most + 1):
+        done = gpufit("estimate", *flags[:-1], str(count), "--json")
+        assert (json.loads(done.stdout)["cards"][0]["verdict"] == "fits") == (count == most)
     said = f"--max-num-seqs {concurrency} surely serves this; vLLM's default of 1024 does not start"
     assert said in row["remarks"]
     row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", code=1))
@@ -310,6 +315,10 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     row, start = only(as_json(gpufit, "estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "l40s", code=0))
     most = row["max_concurrency"]
     assert start["max_num_seqs"] == most
+    # 64 layers of 8 KV heads of 128, keys and values in two bytes, over two ranks, 16k tokens: 2 GiB a sequence.
+    assert start["binding"].startswith(
+        f"one start runs {most} sequences of 16k tokens, and 32 are asked for, which take 64"
+    )
     assert row["cards_needed"] == -(-32 // most) * 2
     assert any(remark.startswith(f"--max-num-seqs {most} surely serves {most} a copy") for remark in row["remarks"])
     flags = ("--engine", "vllm", "--max-model-len", "16k", "--tp", "2", "--gpu", "l40s", "--max-num-seqs")
@@ -536,6 +545,23 @@ def test_without_a_card_the_way_to_one_is_said(gpufit: Run, qwen: Path) -> None:
     done = gpufit("estimate", qwen, *QUESTION)
     assert (done.code, done.stdout) == (2, "")
     assert "takes a share of a card: name it with --card, or use gpufit fit" in done.error
+
+
+def test_vllms_names_of_caches_are_no_names_of_transformers(gpufit: Run, small: Path) -> None:
+    done = gpufit("estimate", small, "--kv-cache-dtype", "fp8_e5m2")
+    assert (done.code, done.stdout) == (2, "")
+    assert "--kv-cache-dtype fp8_e5m2: use auto or fp8" in done.error
+
+
+def test_a_part_of_an_options_name_is_none(gpufit: Run, small: Path) -> None:
+    for command in (
+        ("estimate", small, "--conc", "2"),
+        ("fit", small, "--quant", "fp8"),
+        ("catalog", "list", "--cat", "."),
+    ):
+        done = gpufit(*command)
+        assert (done.code, done.stdout) == (2, "")
+        assert "unrecognized arguments" in done.error
 
 
 @pytest.mark.parametrize("flag", [("--tp", "2"), ("--enforce-eager",), ("--max-num-seqs", "8")])
