@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpufit.advice.verdict import Verdict
 from gpufit.architecture.quantization.method import Method
@@ -32,6 +32,10 @@ class Question:
     settings: Settings
     """`max_model_len` is the longest sequence asked for, prompt and new tokens."""
     concurrency: int
+    whole_first: bool = False
+    """Whether vLLM quantises the weights by `method` once they are loaded in 16 bit."""
+    spread: bool = False
+    """Whether more ranks may be suggested: the number of them was not asked for."""
 
     def __post_init__(self) -> None:
         asked, tokens = self.settings.max_num_seqs, self.settings.max_num_batched_tokens
@@ -46,7 +50,8 @@ class Question:
 
     def precision(self, device: Device) -> Precision:
         """How weights lie in memory on a card."""
-        return of_method(self.method, self.dtype, mxfp4=mxfp4_kernel(device.compute_capability))
+        one = of_method(self.method, self.dtype, mxfp4=mxfp4_kernel(device.compute_capability))
+        return replace(one, whole_first=self.whole_first)
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,12 @@ class ServedModel:
     quantization: str | None
     """What `vllm serve --quantization` is given; None for a checkpoint that names its own method, or none."""
     revision: str | None
+    trust_remote_code: bool
+    """Whether `vllm serve` is given `--trust-remote-code`; nothing here runs a model's code."""
     new_tokens: int
     """So many of the longest sequence are generated; 0: not told."""
+    assumed: tuple[str, ...]
+    """What stands for what the question left open, in words."""
     notes: tuple[str, ...]
     """What a reader should know of how the model was read, in words."""
 
@@ -100,19 +109,18 @@ class Served:
         one = self.start
         if one.outcome is not Outcome.FITS:
             return 0.0
-        beside = one.device.total_bytes - (self.context + self.other + self.resident).upper_bytes
-        pool_bytes = min(one.pool_bytes.lower_bytes, beside)
+        pool_bytes = min(one.pool_bytes.lower_bytes, self._beside_bytes)
         return self._of(one.pool.concurrency(pool_bytes, one.settings.max_model_len, one.batch.tokens))
 
     @property
     def point(self) -> float:
         """Sequences that likely do."""
-        return self._of(self.start.concurrency.point)
+        return 0.0 if self.start.refused else self._of(self.start.concurrency.point)
 
     @property
     def upper(self) -> float:
         """Sequences that may."""
-        return self._of(self.start.concurrency.upper)
+        return 0.0 if self.start.refused else self._of(self.start.concurrency.upper)
 
     @property
     def verdict(self) -> Verdict:
@@ -129,6 +137,9 @@ class Served:
     @property
     def least_utilization(self) -> float | None:
         """The smallest `--gpu-memory-utilization` that surely serves it; None where none does."""
+        one = self.start
+        if one.refused or one.loading or one.batch.sequences < self.asked or self._beside_bytes < self.needed_bytes:
+            return None
         return least_utilization(total(self.start.parts).upper_bytes + self.needed_bytes, self.start.device)
 
     @property
@@ -148,10 +159,20 @@ class Served:
             return (
                 f"{one.batch.sequences} sequences run at once (--max-num-seqs), fewer than the {self.asked} asked for"
             )
+        if one.batch.sequences < self.asked and self.lower >= one.batch.sequences:
+            return (
+                f"one start runs {one.batch.sequences} sequences of {length}, and {self.asked} are asked for, which "
+                f"take {format_size(self.needed_bytes)} of KV pool"
+            )
         return (
             f"the KV pool holds {self.point:.1f} sequences of {length} ({self.lower:.1f} to {self.upper:.1f}), and "
             f"{self.asked} are asked for, which take {format_size(self.needed_bytes)} of it"
         )
+
+    @property
+    def _beside_bytes(self) -> int:
+        """What the card has for a KV pool beside everything else at its most, whatever share vLLM is given."""
+        return self.start.device.total_bytes - (self.context + self.other + self.resident).upper_bytes
 
     def _of(self, in_pool: float) -> float:
         """No more run than vLLM schedules; where nothing is cached, all of those do."""

@@ -6,26 +6,28 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gpufit.advice.limits import CEILING, largest_that_fits
+from gpufit.advice.attempts import Attempt, WeightsOnce
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.served import Question, Served
 from gpufit.advice.verdict import Arrangement, Verdict
 from gpufit.catalog.record import Card
+from gpufit.errors import UsageError
 from gpufit.memory.carry import (
     LOADED_KERNELS_BYTES,
     LOADED_KERNELS_UPPER_BYTES,
     card_context_bytes,
     card_context_upper_bytes,
 )
-from gpufit.memory.engines.base import Amount, Part, exactly
-from gpufit.memory.engines.vllm.serve import lacks_bfloat16
-from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
-from gpufit.memory.engines.vllm.start import start, weights_part
+from gpufit.memory.engines.base import Amount, exactly
+from gpufit.memory.engines.vllm.layers import kinds_of
+from gpufit.memory.engines.vllm.settings import Device, device_of
 from gpufit.memory.engines.vllm.versions import Rules
-from gpufit.units import format_size
+from gpufit.memory.engines.vllm.weights import refuse_indivisible
 
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
+_MORE_RANKS = (2, 4, 8)
+"""Ranks that are tried where one card is not enough: as many as servers have cards."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class StartVerdict:
     """On a card whose memory nobody has reported, that of the same size as its name says: for its parts alone."""
     known: bool
     """Whether the card's memory is known, so that anything is claimed."""
+    max_concurrency: int | None
+    """Sequences of the longest length that one start surely serves at once."""
     max_context_tokens: int | None
     """The largest `--max-model-len` that surely starts and serves as many sequences; 0 where none does."""
     max_context_is_position_limit: bool
@@ -50,11 +54,6 @@ class StartVerdict:
     def verdict(self) -> Verdict:
         """The answer for the card, as many of it as there are ranks."""
         return self.served.verdict if self.known else Verdict.UNKNOWN
-
-    @property
-    def max_concurrency(self) -> int | None:
-        """Sequences of the longest length that surely run at once."""
-        return math.floor(self.served.lower) if self.known else None
 
     def kv_bytes(self, tokens: int) -> int:
         """What the sequences asked for take of the pool at a length."""
@@ -74,111 +73,65 @@ def judge_starts(question: Question, cards: Iterable[Card], lot_size: Callable[[
 
     Raises UsageError where vLLM cannot divide the model, or no rule covers it.
     """
-    weights = _Weights(question)
-    return tuple(_judge(question, card, lot_size(card.id), weights) for card in cards)
+    weights = WeightsOnce(question)
+    wider = tuple(_wider(question)) if question.spread else ()
+    return tuple(_judge(question, card, lot_size(card.id), weights, wider) for card in cards)
 
 
-def _judge(question: Question, card: Card, lot_size: int, weights: _Weights) -> StartVerdict:
+def _wider(question: Question) -> Iterator[tuple[Question, WeightsOnce]]:
+    """The question over more ranks, as far as vLLM can divide the model so."""
+    for ranks in _MORE_RANKS:
+        settings = replace(question.settings, ranks=replace(question.settings.ranks, tensor=ranks))
+        asked = replace(question, settings=settings)
+        try:
+            kinds_of(asked.architecture, settings.ranks)
+            refuse_indivisible(asked.architecture, settings.ranks)
+        except UsageError:  # what cannot be divided so is not suggested
+            continue
+        yield asked, WeightsOnce(asked)
+
+
+def _spread_remark(card: Card, device: Device, wider: Iterable[tuple[Question, WeightsOnce]]) -> Iterator[str]:
+    """With how many ranks it surely serves what is asked, where one is not enough."""
+    for question, weights in wider:
+        attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
+        if attempt.best().verdict is Verdict.FITS:
+            ranks = question.settings.ranks.tensor
+            cards = -(-ranks // card.devices_per_card)
+            yield f"fits on {cards} of them with --tp {ranks}" if cards > 1 else f"fits with --tp {ranks}"
+            return
+
+
+def _judge(
+    question: Question,
+    card: Card,
+    lot_size: int,
+    weights: WeightsOnce,
+    wider: Iterable[tuple[Question, WeightsOnce]],
+) -> StartVerdict:
     known = card.capacity_bytes is not None
     device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
-    attempt = _Attempt(question, device, weights.on(device), _context(card, question.rules))
+    attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
     served = attempt.best()
     longest, bound = attempt.longest(served) if known else (None, False)
     copies = _copies(served) if known else None
     ranks = question.settings.ranks.tensor
     needed = None if copies is None else -(-copies * ranks // card.devices_per_card)
+    remarks = list(attempt.remarks(served)) if known else []
+    if known and served.verdict is Verdict.DOES_NOT_FIT:
+        remarks += _spread_remark(card, device, wider)
     return StartVerdict(
         card=card,
         served=served,
         known=known,
+        max_concurrency=attempt.most(served) if known else None,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
         arrangement=_arrangement(copies, ranks),
         cards_needed=needed,
         lots=None if needed is None else lots_for(needed, lot_size),
-        remarks=tuple(attempt.remarks(served)) if known else (),
+        remarks=tuple(remarks),
     )
-
-
-class _Weights:
-    """The weights part of a question, worked out once for all cards on which it is the same."""
-
-    def __init__(self, question: Question) -> None:
-        self._question = question
-        self._known: dict[tuple[object, bool], Part] = {}
-
-    def on(self, device: Device) -> Part:
-        """The weights on one such card."""
-        asked = self._question
-        precision = asked.precision(device)
-        key = (precision.steps, device.compute_capability is None)
-        if key not in self._known:
-            self._known[key] = weights_part(asked.architecture, precision, device, asked.settings)
-        return self._known[key]
-
-
-@dataclass(frozen=True)
-class _Attempt:
-    """One question on one card, with what is the same for every length and number of sequences."""
-
-    question: Question
-    device: Device
-    loaded: Part
-    """The weights."""
-    context: Amount
-
-    def with_settings(self, settings: Settings) -> Served:
-        """The start with these flags."""
-        asked = self.question
-        precision = asked.precision(self.device)
-        one = start(asked.architecture, precision, self.device, settings, asked.rules, asked.name, loaded=self.loaded)
-        return Served(one, asked.concurrency, self.context)
-
-    def best(self) -> Served:
-        """The start with vLLM's default number of sequences; where more are asked for, with as many, if that serves
-        them."""
-        asked = self.question
-        default = self.with_settings(asked.settings)
-        batch = default.start.batch
-        if asked.settings.max_num_seqs is not None or not batch.sequences < asked.concurrency <= batch.tokens:
-            return default
-        more = self.with_settings(replace(asked.settings, max_num_seqs=asked.concurrency))
-        return more if more.verdict is Verdict.FITS else default
-
-    def longest(self, served: Served) -> tuple[int, bool]:
-        """(longest sequence, whether the model's own positions stop it and not memory)."""
-        limit = self.question.architecture.position_limit
-        settings = served.start.settings
-
-        def fits(tokens: int) -> bool:
-            return self.with_settings(replace(settings, max_model_len=tokens)).verdict is Verdict.FITS
-
-        longest = largest_that_fits(fits, CEILING if limit is None else limit)
-        return longest, limit is not None and longest == limit
-
-    def remarks(self, served: Served) -> Iterator[str]:
-        """What to know or to change on this card."""
-        one = served.start
-        if lacks_bfloat16(one.device) and self.question.dtype == "BF16":
-            yield "no bfloat16 in this card's hardware: vLLM starts in half (--dtype half)"
-        share = served.least_utilization
-        if served.verdict is not Verdict.FITS and share is not None and share > one.utilization:
-            yield f"--gpu-memory-utilization {share:g} surely serves this; {one.utilization:g} may not"
-        default = one.settings.max_num_seqs is None and served.verdict is not Verdict.FITS
-        if default and self.question.concurrency < one.batch.sequences:
-            yield from self._fewer(served)
-
-    def _fewer(self, served: Served) -> Iterator[str]:
-        """What no more sequences than are asked for would free."""
-        asked, one = self.question.concurrency, served.start
-        fewer = self.with_settings(replace(one.settings, max_num_seqs=asked))
-        if fewer.verdict is not served.verdict or math.floor(fewer.lower) > math.floor(served.lower):
-            freed = fewer.start.pool_bytes.point_bytes - one.pool_bytes.point_bytes
-            answer = ", and surely serves this" if fewer.verdict is Verdict.FITS else ""
-            yield (
-                f"--max-num-seqs {asked} in place of {one.batch.sequences} leaves {format_size(freed)} more for the KV "
-                f"pool{answer}"
-            )
 
 
 def _copies(served: Served) -> int | None:

@@ -52,7 +52,15 @@ def add_engine_options(parser: argparse._ActionsContainer) -> None:
         help="quantise 16-bit weights so: fp8, bitsandbytes-nf4, awq, gptq, ... (default: as the files)",
     )
     parser.add_argument(
-        "--kv-cache-dtype", choices=("auto", "fp8"), default="auto", help="dtype of the KV cache (default: auto)"
+        "--kv-cache-dtype",
+        metavar="NAME",
+        default="auto",
+        help="dtype of the KV cache: auto, fp8; vllm: fp8_e4m3, fp8_e5m2, bfloat16, float16 too (default: auto)",
+    )
+    parser.add_argument(
+        "--trust-remote-code",
+        action="store_true",
+        help="stands in the command for vllm; changes nothing here, where nothing of the model runs",
     )
     parser.add_argument("--revision", help="branch, tag or commit of a hub id")
     parser.add_argument(
@@ -153,20 +161,21 @@ def vllm_request(arguments: argparse.Namespace, model: str) -> VllmRequest:
     return VllmRequest(
         model=model,
         max_model_len=arguments.context,
-        concurrency=arguments.concurrency or 1,
+        concurrency=arguments.concurrency,
         new_tokens=arguments.new_tokens or 0,
         dtype=arguments.dtype,
         kv_cache_dtype=arguments.kv_cache_dtype,
         quantization=arguments.quantization,
         engine_version=arguments.engine_version,
         revision=arguments.revision,
-        tensor_parallel=arguments.tensor_parallel_size or 1,
+        tensor_parallel=arguments.tensor_parallel_size,
         expert_parallel=arguments.enable_expert_parallel,
         utilization=arguments.gpu_memory_utilization,
         max_num_seqs=arguments.max_num_seqs,
         max_num_batched_tokens=arguments.max_num_batched_tokens,
         enforce_eager=arguments.enforce_eager,
         language_only=arguments.language_model_only,
+        trust_remote_code=arguments.trust_remote_code,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from gpufit import __version__
 from gpufit.cli import diagnostics
@@ -18,7 +18,12 @@ _EPILOG = """exit status: 0 answered, 1 answered and nothing fits, 2 usage, 3 un
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """Reports a bad command line as one of our errors: one line, without the usage text above it."""
+    """Reports a bad command line as one of our errors: one line, without the usage text above it. Options are whole: a
+    part of a name would mean another option as soon as there are more of them."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        """A parser as argparse makes it, without abbreviations."""
+        super().__init__(*arguments, **{"allow_abbrev": False} | options)
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError with the sentence and where help is."""

@@ -107,6 +107,18 @@ def lots_text(row: CardRow) -> str:
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
+def _computed_in(document: FitDocument) -> str | None:
+    """The dtypes that matrices are multiplied in, or whatever was seen to be computed; None where nothing was."""
+    compute = document.precision.compute
+    dtypes = [one.dtypes for one in compute if one.family == "matmul"] or [one.dtypes for one in compute]
+    return "/".join(sorted({dtype for some in dtypes for dtype in some})) or None
+
+
+def _held_for(document: FitDocument, row: CardRow) -> str:
+    """What a row's numbers are for: its start, or what the document's are for."""
+    return document.holds_for if row.start is None else row.start.holds_for
+
+
 def _price_columns() -> list[Column]:
     columns = []
     for index, days in enumerate((3, 7, 30)):
@@ -170,6 +182,10 @@ COLUMNS: tuple[Column, ...] = (
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
     _column("currency", "currency", lambda document, row: row.prices[0].currency, on_screen=False),
     *_price_columns(),
+    _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
+    _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),
+    _column("dtype", "dtype", lambda document, row: _computed_in(document), on_screen=False),
+    _column("holds_for", "holds for", lambda document, row: _held_for(document, row), on_screen=False),
     _column("remarks", "remarks", lambda document, row: "; ".join(row.remarks), on_screen=False),
     _column("evidence", "evidence", lambda document, row: str(row.evidence)),
 )

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from gpufit.advice.served import Question, ServedModel
 from gpufit.advice.starts import StartVerdict
-from gpufit.architecture.tensors import DTYPE_BITS
+from gpufit.advice.verdict import Verdict
 from gpufit.catalog.record import Offer, OfferBook
 from gpufit.memory.engines.base import Part
-from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES, kinds_of, token_bytes
+from gpufit.memory.engines.vllm.dtypes import torch_name
+from gpufit.memory.engines.vllm.layers import kinds_of, token_bytes
 from gpufit.memory.engines.vllm.serve import serve_flags
 from gpufit.memory.engines.vllm.start import Count, VllmStart
 from gpufit.memory.engines.vllm.weights import tensors_per_rank
@@ -27,17 +28,8 @@ from gpufit.profile.record import (
 from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
 
-_TORCH_NAMES = {
-    "BF16": "bfloat16",
-    "F16": "float16",
-    "F32": "float32",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E5M2": "float8_e5m2",
-    "U8": "uint8",
-    "I8": "int8",
-    "I32": "int32",
-}
-"""The files' names of dtypes -> torch's."""
+_FP8_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
+"""`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
 
 
 def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], book: OfferBook) -> FitDocument:
@@ -65,7 +57,7 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], b
         kv_cache_growth=None,
         cards=rows,
         offers=book.name,
-        assumptions=_assumptions(question, [verdict.served.start for verdict in verdicts]),
+        assumptions=(*asked.assumed, *_assumptions(question, [verdict.served.start for verdict in verdicts])),
         notes=asked.notes,
     )
 
@@ -131,9 +123,24 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
         max_num_batched_tokens=one.batch.tokens,
         pool=one.pool.words,
         binding=served.binding,
-        serve_command=shlex.join(
-            serve_flags(one, asked.source, dtype=asked.dtype, quantization=asked.quantization, revision=asked.revision)
-        ),
+        serve_command=_serve_command(asked, verdict),
+    )
+
+
+def _serve_command(asked: ServedModel, verdict: StartVerdict) -> str | None:
+    """The command of the start, or of each of several copies; None where neither would serve."""
+    if verdict.verdict is Verdict.DOES_NOT_FIT and verdict.cards_needed is None:
+        return None
+    one = verdict.served.start
+    return shlex.join(
+        serve_flags(
+            one,
+            asked.source,
+            dtype=asked.dtype,
+            quantization=asked.quantization,
+            revision=asked.revision,
+            trust_remote_code=asked.trust_remote_code,
+        )
     )
 
 
@@ -206,14 +213,13 @@ def _precision(asked: ServedModel, one: VllmStart) -> Precision:
     for _, dtype, size in tensors_per_rank(
         question.architecture, settings.ranks, one.precision, language_only=settings.language_only
     ):
-        total = totals.setdefault(_TORCH_NAMES.get(dtype, dtype), [0, 0])
+        total = totals.setdefault(torch_name(dtype), [0, 0])
         total[0] += size
         total[1] += 1
     ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
-    dtype = _TORCH_NAMES[one.precision.dtype]
-    kv_bytes = KV_ITEM_BYTES[settings.kv_cache_dtype]
+    dtype = torch_name(one.precision.dtype)
     a_token = token_bytes(kinds_of(question.architecture, settings.ranks, settings.kv_cache_dtype))
-    kv = dtype if kv_bytes * 8 == DTYPE_BITS[one.precision.dtype] else "float8_e4m3fn"
+    kv = _FP8_CACHES.get(settings.kv_cache_dtype, dtype)
     method = one.precision.method
     return Precision(
         stored=asked.stored,
@@ -229,13 +235,22 @@ def _assumptions(question: Question, starts: Sequence[VllmStart]) -> tuple[str, 
     if question.settings.utilization is None:
         rules = question.rules
         found.append(f"--gpu-memory-utilization {rules.default_utilization:g}, the default of {rules.name}")
-    for flag, given, taken in (
-        ("--max-num-seqs", question.settings.max_num_seqs, {one.batch.sequences for one in starts}),
-        ("--max-num-batched-tokens", question.settings.max_num_batched_tokens, {one.batch.tokens for one in starts}),
-    ):
-        if given is None:
-            found.append(f"{flag} {' or '.join(map(str, sorted(taken)))}, by the release's defaults for the card")
+    by_default = {one.batch.sequences for one in starts if one.settings.max_num_seqs is None}
+    if by_default:
+        found.append(f"--max-num-seqs {_either(by_default)}, by the release's defaults for the card")
+    chosen = {one.batch.sequences for one in starts if one.settings.max_num_seqs is not None}
+    if chosen and question.settings.max_num_seqs is None:
+        found.append(
+            f"--max-num-seqs {_either(chosen)}, in place of the default where that serves more (see the notes)"
+        )
+    if question.settings.max_num_batched_tokens is None:
+        tokens = {one.batch.tokens for one in starts}
+        found.append(f"--max-num-batched-tokens {_either(tokens)}, by the release's defaults for the card")
     return (*found, *_ALWAYS_ASSUMED)
+
+
+def _either(counts: set[int]) -> str:
+    return " or ".join(map(str, sorted(counts)))
 
 
 _ALWAYS_ASSUMED = (

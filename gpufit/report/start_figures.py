@@ -59,5 +59,5 @@ class StartFigures(Record, frozen=True, kw_only=True):
     """How the pool is laid out, in words."""
     binding: str
     """What decides, in words."""
-    serve_command: str
-    """One line for a shell."""
+    serve_command: str | None
+    """One line for a shell: the start, or each of several copies of it. Null where nothing would start."""

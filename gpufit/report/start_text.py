@@ -72,7 +72,9 @@ def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> li
         lines = [f"nothing is cached: {start.max_num_seqs} sequences run at once; asked for: {scenario.concurrency}"]
     lines.append(f"{SYMBOLS[row.verdict]}: {start.binding}")
     if start.least_gpu_memory_utilization is not None:
-        lines.append(f"surely serves this from --gpu-memory-utilization {start.least_gpu_memory_utilization:g} on")
+        lines.append(
+            f"the least that surely serves this: --gpu-memory-utilization {start.least_gpu_memory_utilization:g}"
+        )
     if row.cards_needed is not None:
         cards = "1 card" if row.cards_needed == 1 else f"{row.cards_needed} cards"
         lots = f", in lots of {row.lot_size}: {row.lots}" if row.lot_size > 1 else ""
@@ -86,8 +88,14 @@ def start_lines(document: FitDocument) -> list[str]:
     for row, start in detailed_rows(document):
         lines.append(start.holds_for)
         lines += [f"{name}: {likely} ({between}): {words}" for name, likely, between, words in part_rows(start)]
-        lines += [*answer_lines(document, row, start), start.serve_command]
+        lines += answer_lines(document, row, start)
+        lines += [start.serve_command] if start.serve_command else []
     return lines
+
+
+def command_title(row: CardRow) -> str:
+    """What the command below it starts."""
+    return "start each copy with:" if row.arrangement == "replicas" else "start it with:"
 
 
 def _between(lower: int, upper: int) -> str:

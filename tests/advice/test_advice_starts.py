@@ -17,7 +17,8 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_catalog
 from gpufit.errors import UsageError
-from gpufit.memory.engines.vllm import Ranks, Settings, rules_of
+from gpufit.memory.engines.vllm import Device, Ranks, Settings, rules_of
+from gpufit.memory.engines.vllm.start import least_utilization
 
 QWEN = architecture_of(CONFIGS["Qwen/Qwen3-8B"], "Qwen3-8B")
 CARDS = load_catalog().cards
@@ -93,6 +94,30 @@ def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:
     old = replace(question(utilization=0.99), rules=rules_of("0.11.0"))
     served = judged(old, card("l40s-48gb")).served
     assert served.lower < served.start.concurrency.lower
+
+
+@given(
+    st.sampled_from([one for one in CARDS if one.capacity_bytes]),
+    st.integers(1, 40960),
+    st.integers(1, 300),
+    st.sampled_from(["0.11.0", "0.29.0"]),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_least_share_serves_what_it_promises_to(one: Card, length: int, concurrency: int, version: str) -> None:
+    asked = replace(question(length, concurrency), rules=rules_of(version))
+    least = judged(asked, one).served.least_utilization
+    if least is None:
+        return
+    with_it = replace(asked, settings=replace(asked.settings, utilization=least))
+    assert judged(with_it, one).verdict is Verdict.FITS
+
+
+def test_a_share_that_the_drivers_context_does_not_leave_free_is_not_promised() -> None:
+    # Of 100 GB 99.4 are free beside the context, which hold 99.3 GB; but the share that does is 1, all 100 GB.
+    device = Device("a card", 100 * 10**9, 9.0, context_bytes=600 * 10**6)
+    assert least_utilization(993 * 10**8, device) is None
+    assert least_utilization(990 * 10**8, device) == 0.99
+    assert least_utilization(990 * 10**8 + 1, device) is None
 
 
 def test_a_card_without_bfloat16_is_said_to_start_in_half() -> None:

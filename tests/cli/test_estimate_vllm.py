@@ -230,6 +230,7 @@ def test_no_more_than_the_largest_concurrency_and_length_fit(gpufit: Run, qwen: 
 
 def test_a_card_alone_is_single_and_too_small_a_share_says_which_would_do(gpufit: Run, small: Path) -> None:
     flags = ("--engine", "vllm", "--gpu", "l40s", "--max-model-len", "4k", "--concurrency", "8")
+    flags += ("--max-num-seqs", "256")
     row, _ = only(as_json(gpufit, "estimate", small, *flags))
     assert (row["verdict"], row["arrangement"], row["cards_needed"]) == ("fits", "single", 1)
     row, start = only(as_json(gpufit, "estimate", small, *flags, "--gpu-memory-utilization", "0.1", code=1))
@@ -249,14 +250,167 @@ def test_more_sequences_than_the_default_are_asked_of_vllm_where_the_pool_holds_
     assert "--max-num-seqs 400" in start["serve_command"]
 
 
-def test_a_model_with_states_says_how_many_sequences_keep_it_from_starting(gpufit: Run, tmp_path: Path) -> None:
-    model = folder_of("nvidia/Nemotron-H-56B-Base-8K", tmp_path)
-    flags = ("--engine", "vllm", "--tp", "2", "--gpu", "h100-sxm", "--concurrency", "16")
-    row, start = only(as_json(gpufit, "estimate", model, *flags, code=1))
+@pytest.mark.parametrize("name", ["google/gemma-3-27b-it", "google/gemma-2-9b", "google/gemma-3-1b-it"])
+def test_a_model_that_vllm_refuses_in_float16_does_not_start_without_bfloat16(
+    gpufit: Run, tmp_path: Path, name: str
+) -> None:
+    # V100 and T4 have no bfloat16 (compute capability 7.0 and 7.5), and these model types are refused in float16.
+    model = folder_of(name, tmp_path)
+    tp = "2" if name == "google/gemma-2-9b" else "4"
+    asked = (model, "--engine", "vllm", "--tp", tp, "--max-model-len", "2k")
+    cards = ("--gpu", "v100-sxm2-32gb", "--gpu", "t4", "--gpu", "a100-sxm-80gb")
+    document = as_json(gpufit, "fit", *asked, *cards)
+    *old, new = document["cards"]
+    for row in old:
+        assert (row["verdict"], row["max_concurrency"], row["cards_needed"]) == ("does_not_fit", 0, None)
+        assert row["start"]["least_gpu_memory_utilization"] is None
+        (remark,) = row["remarks"]
+        assert "refuses float16 for gemma" in remark
+        assert row["start"]["binding"] == remark
+    assert new["verdict"] == "fits"
+    for dtype in ("half", "float16", "fp16"):
+        done = gpufit("estimate", *asked, "--gpu", "a100-sxm-80gb", "--dtype", dtype)
+        assert (done.code, done.stdout) == (2, "")
+        assert f"--dtype {dtype}: vLLM refuses float16 for gemma" in done.error
+
+
+def test_a_float16_checkpoint_of_such_a_model_is_run_in_bfloat16(gpufit: Run, tmp_path: Path) -> None:
+    # `auto` takes the first dtype that model and card both run.
+    config = CONFIGS["google/gemma-3-1b-it"] | {"dtype": "float16"}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    document = as_json(gpufit, "estimate", tmp_path, "--engine", "vllm", "--gpu", "l4")
+    assert document["precision"]["compute"][0]["dtypes"] == ["bfloat16"]
+    assert only(document)[0]["verdict"] == "fits"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "concurrency"),
+    [
+        ("nvidia/Nemotron-H-56B-Base-8K", ("--tp", "2", "--gpu", "h100-sxm"), 16),
+        ("Qwen/Qwen3-Next-80B-A3B", ("--gpu", "b200", "--context", "4k"), 4),
+    ],
+)
+def test_a_model_with_states_is_started_with_fewer_sequences_than_the_default(
+    gpufit: Run, tmp_path: Path, name: str, asked: tuple[str, ...], concurrency: int
+) -> None:
+    # vLLM starts only with a block of state for each of --max-num-seqs, by default 1,024 on such cards.
+    flags = (folder_of(name, tmp_path), "--engine", "vllm", *asked, "--concurrency", str(concurrency))
+    row, start = only(as_json(gpufit, "estimate", *flags))
+    assert (row["verdict"], start["max_num_seqs"]) == ("fits", concurrency)
+    assert f"--max-num-seqs {concurrency} " in start["serve_command"]
+    most = row["max_concurrency"]
+    assert concurrency < most < 1024
+    for count in (most, most + 1):
+        done = gpufit("estimate", *flags[:-1], str(count), "--json")
+        assert (json.loads(done.stdout)["cards"][0]["verdict"] == "fits") == (count == most)
+    said = f"--max-num-seqs {concurrency} surely serves this; vLLM's default of 1024 does not start"
+    assert said in row["remarks"]
+    row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", code=1))
+    assert row["verdict"] == "does_not_fit"
     assert "each of 1024 sequences needs a block of state: lower --max-num-seqs to " in start["binding"]
-    assert any("--max-num-seqs 16" in remark and "surely serves this" in remark for remark in row["remarks"])
-    row, _ = only(as_json(gpufit, "estimate", model, *flags, "--max-num-seqs", "16"))
+    assert not any("--max-num-seqs" in remark for remark in row["remarks"])
+
+
+def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen: Path) -> None:
+    row, start = only(as_json(gpufit, "estimate", qwen, *QUESTION, "--tp", "2", "--gpu", "l40s", code=0))
+    most = row["max_concurrency"]
+    assert start["max_num_seqs"] == most
+    # 64 layers of 8 KV heads of 128, keys and values in two bytes, over two ranks, 16k tokens: 2 GiB a sequence.
+    assert start["binding"].startswith(
+        f"one start runs {most} sequences of 16k tokens, and 32 are asked for, which take 64"
+    )
+    assert row["cards_needed"] == -(-32 // most) * 2
+    assert any(remark.startswith(f"--max-num-seqs {most} surely serves {most} a copy") for remark in row["remarks"])
+    flags = ("--engine", "vllm", "--max-model-len", "16k", "--tp", "2", "--gpu", "l40s", "--max-num-seqs")
+    row, _ = only(as_json(gpufit, "estimate", qwen, *flags, str(most), "--concurrency", str(most)))
     assert row["verdict"] == "fits"
+    more = str(most + 1)
+    row, _ = only(as_json(gpufit, "estimate", qwen, *flags, more, "--concurrency", more))
+    assert row["verdict"] != "fits"
+
+
+def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
+    # 61 GiB of weights: an L4 has 22.
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4")
+    row, start = only(as_json(gpufit, *flags, code=1))
+    assert (row["verdict"], start["serve_command"]) == ("does_not_fit", None)
+    for form in ("table", "markdown", "csv"):
+        done = gpufit(*flags, "--format", form)
+        assert done.code == 1
+        assert "vllm serve" not in done.stdout
+        assert "start it with" not in done.stdout
+    file = qwen.parent / "out.xlsx"
+    assert gpufit(*flags, "-o", file).code == 1
+    book = openpyxl.load_workbook(file)
+    assert not any(
+        "vllm serve" in str(cell) for sheet in book for line in sheet.iter_rows(values_only=True) for cell in line
+    )
+
+
+@pytest.mark.parametrize("command", ["estimate", "fit"])
+def test_where_one_card_lacks_the_weights_more_of_them_are_suggested(gpufit: Run, qwen: Path, command: str) -> None:
+    # 61 GiB of weights beside an L40S's 44 and an L4's 22: two halves, or four quarters of 15.
+    asked = (command, qwen, "--engine", "vllm", "--gpu", "l40s", "--gpu", "l4", "--gpu", "h100-sxm")
+    for row, ranks in zip(as_json(gpufit, *asked)["cards"], (2, 4, None), strict=True):
+        said = [remark for remark in row["remarks"] if "--tp" in remark]
+        assert said == ([f"fits on {ranks} of them with --tp {ranks}"] if ranks else []), row["card"]
+        for tp in (2, 4):
+            flags = (command, qwen, "--engine", "vllm", "--gpu", row["card"], "--tp", str(tp), "--json")
+            wider = json.loads(gpufit(*flags).stdout)["cards"][0]
+            assert (wider["verdict"] == "fits") == (tp >= (ranks or 0)), (row["card"], tp)
+            assert not any("with --tp" in remark for remark in wider["remarks"])
+
+
+def test_a_width_that_the_model_cannot_be_divided_to_is_not_suggested(gpufit: Run, tmp_path: Path) -> None:
+    # 12 heads go into 2 and 4, not into 8, which would hold the weights.
+    config = CONFIGS["Qwen/Qwen3-32B"] | {"num_attention_heads": 12, "num_key_value_heads": 4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    row, _ = only(as_json(gpufit, "estimate", tmp_path, "--engine", "vllm", "--gpu", "v100-pcie-16gb", code=1))
+    assert row["verdict"] == "does_not_fit"
+    assert not any("--tp 8" in remark for remark in row["remarks"])
+
+
+def test_what_was_not_given_is_said_to_be_assumed(gpufit: Run, qwen: Path) -> None:
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "h200-sxm", "--tp", "2")
+    assumed = as_json(gpufit, *flags)["assumptions"]
+    assert any(line.startswith("--max-model-len 4096, gpufit's own default") for line in assumed)
+    assert any(line.startswith("--concurrency 1") for line in assumed)
+    assumed = as_json(gpufit, *flags, "--max-model-len", "4k", "--concurrency", "1")["assumptions"]
+    assert not any("--max-model-len" in line or "--concurrency" in line for line in assumed)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept", "size"),
+    [
+        ("fp8", "float8_e4m3fn", 1),
+        ("fp8_e4m3", "float8_e4m3fn", 1),
+        ("fp8_e5m2", "float8_e5m2", 1),
+        ("bfloat16", "bfloat16", 2),
+        ("auto", "bfloat16", 2),
+    ],
+)
+def test_vllms_names_of_cache_dtypes_are_taken(gpufit: Run, small: Path, asked: str, kept: str, size: int) -> None:
+    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l40s", "--kv-cache-dtype", asked)
+    # Qwen3-0.6B: 28 layers of 8 KV heads of 128, keys and values.
+    assert document["precision"]["kv"] == [{"dtype": kept, "size_bytes": 28 * 8 * 128 * 2 * size, "tensors": 0}]
+    command = only(document)[1]["serve_command"]
+    assert (f"--kv-cache-dtype {asked}" in command) == (size == 1)
+
+
+def test_trust_remote_code_changes_the_command_alone(gpufit: Run, small: Path) -> None:
+    flags = ("estimate", small, "--engine", "vllm", "--gpu", "l40s")
+    plain, trusting = as_json(gpufit, *flags), as_json(gpufit, *flags, "--trust-remote-code")
+    assert "--trust-remote-code" in shlex.split(trusting["cards"][0]["start"].pop("serve_command"))
+    assert "--trust-remote-code" not in shlex.split(plain["cards"][0]["start"].pop("serve_command"))
+    assert trusting == plain
+    assert as_json(gpufit, "estimate", small, "--trust-remote-code") == as_json(gpufit, "estimate", small)
+
+
+def test_a_step_of_few_tokens_runs_no_more_sequences(gpufit: Run, small: Path) -> None:
+    flags = ("--engine", "vllm", "--gpu", "l40s", "--max-num-batched-tokens", "100")
+    _, start = only(as_json(gpufit, "estimate", small, *flags))
+    assert (start["max_num_seqs"], start["max_num_batched_tokens"]) == (100, 100)
+    assert "--max-num-seqs 100 --max-num-batched-tokens 100" in start["serve_command"]
 
 
 def test_an_encoder_caches_nothing_and_has_one_phase(gpufit: Run, tmp_path: Path) -> None:
@@ -280,6 +434,37 @@ def test_weights_quantised_at_load_take_a_byte_each_and_their_scales(
     assert by_dtype["bfloat16"] == pytest.approx(2 * (embeddings + norms), abs=4 * matrices / 128**2 + MIB)
     assert sum(by_dtype.values()) == pytest.approx(matrices * (1 + 4 / 128**2) + 2 * (embeddings + norms), rel=0.001)
     assert any("--quantization fp8" in note for note in document["notes"])
+
+
+@pytest.mark.parametrize(
+    ("card", "version", "verdict"),
+    [
+        ("l40s", "0.11.0", "does_not_fit"),
+        ("l40s", "0.29.0", "too_close"),
+        ("rtx-pro-6000-blackwell-server-96gb", "0.11.0", "fits"),
+    ],
+)
+def test_weights_that_are_quantised_at_load_need_room_for_16_bit_first(
+    gpufit: Run, qwen: Path, card: str, version: str, verdict: str
+) -> None:
+    # 32.76 billion parameters (https://huggingface.co/Qwen/Qwen3-32B) in two bytes: 61.0 GiB before there is a byte in
+    # FP8, where an L40S has 44.4 GiB. Since 0.14 layers may be quantised as they arrive, which the docs do not promise.
+    flags = ("--engine", "vllm", "--engine-version", version, "--gpu", card, "--quantization", "fp8")
+    row, start = only(as_json(gpufit, "estimate", qwen, *flags, code=0 if verdict == "fits" else 1))
+    assert row["verdict"] == verdict
+    assert any("loaded in 16 bit first, 61.0" in words for words in part(start, "weights")["words"])
+    assert "one scale a tensor" in start["holds_for"]
+    if verdict != "fits":
+        assert "loaded in 16 bit before they are quantised" in start["binding"]
+        assert (start["least_gpu_memory_utilization"], row["max_concurrency"]) == (None, 0)
+
+
+def test_a_checkpoint_in_fp8_is_loaded_as_it_is(gpufit: Run, tmp_path: Path) -> None:
+    # Its weights take a byte each from the start: less than 34 GiB of the L40S's 44.4.
+    model = folder_of("Qwen/Qwen3-32B-FP8", tmp_path)
+    row, start = only(as_json(gpufit, "estimate", model, "--engine", "vllm", "--gpu", "l40s"))
+    assert row["verdict"] == "fits"
+    assert not any("16 bit first" in words for words in part(start, "weights")["words"])
 
 
 def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path) -> None:
@@ -336,6 +521,9 @@ def test_every_format_says_the_same(gpufit: Run, qwen: Path, tmp_path: Path, for
         (("--tp", "16", "--max-model-len", "64k"), "beyond the model's own 40960 positions"),
         (("--max-num-seqs", "8"), "--max-num-seqs 8 runs no more than that at once"),
         (("--max-num-seqs", "64", "--max-num-batched-tokens", "32"), "--max-num-batched-tokens 32 is less than"),
+        (("--kv-cache-dtype", "int8"), "--kv-cache-dtype int8: no memory rule"),
+        (("--kv-cache-dtype", "float16"), "the model runs in bfloat16"),
+        (("--tensor", "2"), "unrecognized arguments: --tensor 2"),
         (("--new-tokens", "16k"), "leaves no room for a prompt"),
         (("--dtype", "float32"), "16-bit weights"),
         (("--quantization", "quanto-int4"), "vLLM does not run it"),
@@ -357,6 +545,23 @@ def test_without_a_card_the_way_to_one_is_said(gpufit: Run, qwen: Path) -> None:
     done = gpufit("estimate", qwen, *QUESTION)
     assert (done.code, done.stdout) == (2, "")
     assert "takes a share of a card: name it with --card, or use gpufit fit" in done.error
+
+
+def test_vllms_names_of_caches_are_no_names_of_transformers(gpufit: Run, small: Path) -> None:
+    done = gpufit("estimate", small, "--kv-cache-dtype", "fp8_e5m2")
+    assert (done.code, done.stdout) == (2, "")
+    assert "--kv-cache-dtype fp8_e5m2: use auto or fp8" in done.error
+
+
+def test_a_part_of_an_options_name_is_none(gpufit: Run, small: Path) -> None:
+    for command in (
+        ("estimate", small, "--conc", "2"),
+        ("fit", small, "--quant", "fp8"),
+        ("catalog", "list", "--cat", "."),
+    ):
+        done = gpufit(*command)
+        assert (done.code, done.stdout) == (2, "")
+        assert "unrecognized arguments" in done.error
 
 
 @pytest.mark.parametrize("flag", [("--tp", "2"), ("--enforce-eager",), ("--max-num-seqs", "8")])

@@ -68,6 +68,11 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     elsewhere = {
         "model": document["model"]["name"],
         "engine": document["engine"]["name"],
+        "engine_version": document["engine"]["version"],
+        "attention": document["engine"]["attention"],
+        # Either document multiplies matrices in one dtype, or nothing was observed.
+        "dtype": next((one["dtypes"][0] for one in document["precision"]["compute"]), None),
+        "holds_for": document["holds_for"],
         "lot_size_cards": row["lot_size"],
         "currency": row["prices"][0]["currency"],
     }
@@ -174,6 +179,7 @@ def test_csv_is_utf_8_without_a_mark_and_a_line_a_card() -> None:
 
 def test_every_csv_column_says_its_unit() -> None:
     words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "remarks", "evidence"}
+    words |= {"engine_version", "attention", "dtype", "holds_for"}
     counts = {"concurrency", "max_concurrency", "lots"}
     for key in as_csv(hard_document())[0]:
         with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards")) or key == "cards_needed"
@@ -258,7 +264,7 @@ def test_the_formula_sums_the_parts_and_its_stored_result_is_that_sum() -> None:
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:AN{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:AR{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles

@@ -86,6 +86,8 @@ class Part:
     evidence: Evidence
     words: tuple[str, ...]
     """How the figure came about, ready for a report."""
+    peak: Amount | None = None
+    """What it takes on the way there, where that may be more than what stays."""
 
 
 def exactly(size_bytes: int) -> Amount:

@@ -8,7 +8,7 @@ from gpufit.report.cells import printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import PART_HEADERS, answer_lines, detailed_rows, part_rows
+from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 
 BINARY = False
@@ -34,7 +34,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts, what they come to, and the command."""
     parts = _pipe([[_cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
     answer = "\n".join(f"- {line}" for line in answer_lines(document, row, start))
-    return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}\n\n```sh\n{start.serve_command}\n```"
+    command = f"\n\n{command_title(row)}\n\n```sh\n{start.serve_command}\n```" if start.serve_command else ""
+    return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
 
 
 def _pipe(rows: list[list[str]], headers: list[str]) -> str:

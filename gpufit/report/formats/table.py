@@ -11,7 +11,7 @@ from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import PART_HEADERS, answer_lines, detail_hint, detailed_rows, part_rows
+from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
@@ -51,7 +51,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     parts = tabulate(rows, headers=PART_HEADERS, colalign=("left", "right", "right", "left"), disable_numparse=True)
     answer = "\n".join(_wrapped(line, "", "  ") for line in answer_lines(document, row, start))
     title = f"{start.holds_for}\n\n" if len(document.cards) > 1 else ""
-    return f"{title}{parts}\n\n{answer}\n\nstart it with:\n{_command(start.serve_command)}"
+    command = f"\n\n{command_title(row)}\n{_command(start.serve_command)}" if start.serve_command else ""
+    return f"{title}{parts}\n\n{answer}{command}"
 
 
 def _command(line: str) -> str:

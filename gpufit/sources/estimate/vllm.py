@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpufit.advice.served import Question, ServedModel
+from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.matching import tensors_of_files
 from gpufit.architecture.quantization.registry import declared, full_name, method_of
 from gpufit.architecture.record import Architecture
@@ -13,6 +15,8 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
+from gpufit.memory.engines.vllm.dtypes import refuses_float16, torch_name
+from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES
 from gpufit.memory.engines.vllm.quantization import serve_quantization
 from gpufit.sources.estimate.model import loaded_dtype, model_info
 from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
@@ -29,7 +33,8 @@ class VllmRequest:
     """A model directory, a config.json, a .safetensors file, or a hub id."""
     max_model_len: int | None = None
     """The longest sequence, prompt and new tokens. Absent: DEFAULT_CONTEXT_TOKENS, or the model's own limit."""
-    concurrency: int = 1
+    concurrency: int | None = None
+    """Absent: 1."""
     new_tokens: int = 0
     """So many tokens of the sequence are generated; 0: not told."""
     dtype: str = "auto"
@@ -37,13 +42,21 @@ class VllmRequest:
     quantization: str | None = None
     engine_version: str | None = None
     revision: str | None = None
-    tensor_parallel: int = 1
+    tensor_parallel: int | None = None
+    """Absent: 1, and more are suggested where one card is not enough."""
     expert_parallel: bool = False
     utilization: float | None = None
     max_num_seqs: int | None = None
     max_num_batched_tokens: int | None = None
     enforce_eager: bool = False
     language_only: bool = False
+    trust_remote_code: bool = False
+    """For the command alone: nothing of the model runs here."""
+
+
+_ONE_SCALE = Config({"quant_method": "fp8"}, "--quantization fp8")
+"""What vLLM makes of 16-bit weights at load: "FP8_E4M3 precision with a per-tensor scale"
+(https://docs.vllm.ai/en/stable/features/quantization/fp8.html)."""
 
 
 def read(request: VllmRequest) -> ServedModel:
@@ -64,18 +77,22 @@ def read(request: VllmRequest) -> ServedModel:
     architecture = architecture_of(headers.config, headers.config_where)
     dtype = _file_dtype(request, headers, architecture)
     own = declared(headers.config, headers.config_where)
-    method = method_of(applied_quantization(headers, request.quantization, own), dtype)
     asked = request.quantization if own is None else None
-    settings = _settings(request, architecture)
+    whole_first = asked is not None and full_name(asked) == "fp8"
+    applied = applied_quantization(headers, request.quantization, own)
+    method = method_of(_ONE_SCALE if whole_first else applied, dtype)
+    settings = _settings(request, architecture, dtype)
     return ServedModel(
         question=Question(
             name=headers.name,
             architecture=architecture,
             dtype=dtype,
             method=method,
+            whole_first=whole_first,
             rules=rules,
             settings=settings,
-            concurrency=request.concurrency,
+            concurrency=request.concurrency or 1,
+            spread=request.tensor_parallel is None,
         ),
         info=model_info(request.model, headers, architecture),
         stored=headers.stored,
@@ -83,7 +100,9 @@ def read(request: VllmRequest) -> ServedModel:
         dtype=ALIASES.get(request.dtype, request.dtype),
         quantization=None if asked is None else serve_quantization(full_name(asked)),
         revision=request.revision,
+        trust_remote_code=request.trust_remote_code,
         new_tokens=_new_tokens(request, architecture, settings),
+        assumed=tuple(_assumed(request, settings)),
         notes=(
             *headers.notes,
             *_file_notes(headers, architecture),
@@ -98,7 +117,15 @@ def _file_dtype(request: VllmRequest, headers: ModelHeaders, architecture: Archi
     """The 16-bit dtype of what is not quantised; bfloat16 where neither flag, config nor files name one."""
     named = {"dtype", "torch_dtype"} & set(headers.config) or headers.tensors or request.dtype != "auto"
     dtype, _ = DTYPES[loaded_dtype(request.dtype, headers, architecture) if named else "bfloat16"]
-    return plain(dtype).dtype
+    taken = plain(dtype).dtype
+    if taken == "F16" and refuses_float16(architecture.model_type):
+        if request.dtype != "auto":
+            raise UsageError(
+                f"--dtype {request.dtype}: vLLM refuses float16 for {architecture.model_type} (numerical instability); "
+                "use auto or bfloat16"
+            )
+        return "BF16"
+    return taken
 
 
 def _gguf(model: str) -> UsageError:
@@ -113,7 +140,31 @@ def _directory(model: str) -> str:
     return str(path.parent) if path.suffix in (".json", ".safetensors") else model
 
 
-def _settings(request: VllmRequest, architecture: Architecture) -> Settings:
+def _assumed(request: VllmRequest, settings: Settings) -> Iterator[str]:
+    """What stands for what was not given and no release of vLLM decides."""
+    if request.max_model_len is None:
+        yield (
+            f"--max-model-len {settings.max_model_len}, gpufit's own default; vLLM's is the model's whole length, so "
+            "that the command names it"
+        )
+    if request.concurrency is None:
+        yield "--concurrency 1: one sequence at once"
+
+
+def _kv_cache_dtype(asked: str, dtype: str) -> str:
+    """`auto` for the model's own 16-bit dtype. Raises UsageError for the other one, which attention kernels do not mix
+    with it, and for what vLLM has no cache of."""
+    if asked not in KV_ITEM_BYTES:
+        raise UsageError(f"--kv-cache-dtype {asked}: no memory rule for it with vLLM; use {', '.join(KV_ITEM_BYTES)}")
+    own = torch_name(dtype)
+    if asked not in DTYPES:
+        return asked
+    if asked != own:
+        raise UsageError(f"--kv-cache-dtype {asked}: the model runs in {own}; use auto or fp8")
+    return "auto"
+
+
+def _settings(request: VllmRequest, architecture: Architecture, dtype: str) -> Settings:
     limit = architecture.position_limit
     default = DEFAULT_CONTEXT_TOKENS if limit is None else min(DEFAULT_CONTEXT_TOKENS, limit)
     return Settings(
@@ -121,8 +172,8 @@ def _settings(request: VllmRequest, architecture: Architecture) -> Settings:
         utilization=request.utilization,
         max_num_seqs=request.max_num_seqs,
         max_num_batched_tokens=request.max_num_batched_tokens,
-        ranks=Ranks(request.tensor_parallel, request.expert_parallel),
-        kv_cache_dtype=request.kv_cache_dtype,
+        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel),
+        kv_cache_dtype=_kv_cache_dtype(request.kv_cache_dtype, dtype),
         enforce_eager=request.enforce_eager,
         language_only=request.language_only,
     )

@@ -60,6 +60,9 @@ class Precision:
     """How the checkpoint is quantised; None where it is not."""
     steps: ExpertSteps | None = None
     """What a kernel pads experts to, where it does."""
+    whole_first: bool = False
+    """Whether 16-bit weights are loaded whole and quantised then, as vLLM's docs say of `--quantization fp8`: "you need
+    enough memory to load the whole model" (https://docs.vllm.ai/en/stable/features/quantization/fp8.html)."""
 
     @property
     def name(self) -> str:

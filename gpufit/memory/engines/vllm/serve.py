@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from gpufit.memory.engines.vllm.settings import Device
+from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
 from gpufit.memory.engines.vllm.start import VllmStart
-
-BFLOAT16_FROM = 8.0
-"""vLLM refuses bfloat16 below this compute capability (vllm/platforms/cuda.py); half takes as many bytes."""
-
-
-def lacks_bfloat16(device: Device) -> bool:
-    """Whether vLLM starts on this card in half only."""
-    return device.compute_capability is not None and device.compute_capability < BFLOAT16_FROM
 
 
 def serve_flags(
@@ -21,6 +13,7 @@ def serve_flags(
     dtype: str = "auto",
     quantization: str | None = None,
     revision: str | None = None,
+    trust_remote_code: bool = False,
 ) -> tuple[str, ...]:
     """The words of the command; `source` is where the model lies, by default its name.
 
@@ -28,6 +21,7 @@ def serve_flags(
     """
     flags = ["vllm", "serve", source or one.model]
     flags += ["--revision", revision] if revision else []
+    flags += ["--trust-remote-code"] if trust_remote_code else []
     flags += ["--tensor-parallel-size", str(one.settings.ranks.tensor)]
     flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
     flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]

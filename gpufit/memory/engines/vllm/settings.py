@@ -111,6 +111,9 @@ def batch_of(settings: Settings, device: Device, rules: Rules) -> Batch:
     """The batch that a start runs with, defaults of `vllm serve` filled in."""
     chunked = _chunked(settings, rules)
     sequences = settings.max_num_seqs or _default_sequences(device, rules)
+    if settings.max_num_seqs is None and settings.max_num_batched_tokens is not None:
+        # A step of fewer tokens runs fewer sequences (arg_utils.py); one flag below the other is refused.
+        sequences = min(sequences, settings.max_num_batched_tokens)
     tokens = settings.max_num_batched_tokens or _default_tokens(settings, device, rules, chunked)
     assumed = settings.max_num_seqs is None or settings.max_num_batched_tokens is None
     return Batch(sequences, tokens, chunked, assumed)

@@ -9,6 +9,8 @@ from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
 from gpufit.memory.engines.vllm.activation import activation_part
+from gpufit.memory.engines.vllm.dtypes import refused_on
+from gpufit.memory.engines.vllm.loading import limited_by_loading, loading_words
 from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
 from gpufit.memory.engines.vllm.pool import Pool, pool_of
 from gpufit.memory.engines.vllm.precision import Precision
@@ -59,6 +61,10 @@ class VllmStart:
     least_utilization: float | None
     """The smallest share at which it surely starts; None where no share does."""
     evidence: Evidence
+    refused: str | None
+    """Why vLLM does not run the model on this card, whatever memory it has, in words; None where it does."""
+    loading: str | None
+    """Why loading may take more than the card has free, in words; None where it surely does not."""
 
     @property
     def holds_for(self) -> str:
@@ -108,7 +114,12 @@ def start(
     needed = pool.least_bytes(settings.max_model_len, batch, graphs=not settings.enforce_eager)
     free = device.total_bytes - device.context_bytes
     over = rules.v1 and budget > free
+    refused = refused_on(architecture.model_type, device)
     outcome = _unpromised(_outcome(left, needed)) if over else _outcome(left, needed)
+    binding = _over(budget, free) if over else _binding(outcome, parts, left, pool, settings, batch)
+    loading = loading_words(parts, device, rules)
+    if limited_by_loading(outcome, parts, device, rules) is not outcome:
+        outcome, binding = limited_by_loading(outcome, parts, device, rules), loading or binding
     return VllmStart(
         model=model or architecture.class_name,
         rules=rules,
@@ -125,10 +136,12 @@ def start(
         needed_bytes=needed,
         tokens=_counted(left, lambda size: pool.printed_tokens(size, settings.max_model_len, batch.tokens)),
         concurrency=_counted(left, lambda size: pool.concurrency(size, settings.max_model_len, batch.tokens)),
-        outcome=outcome,
-        binding=_over(budget, free) if over else _binding(outcome, parts, left, pool, settings, batch),
-        least_utilization=least_utilization(taken.upper_bytes + needed, device),
+        outcome=Outcome.DOES_NOT_FIT if refused else outcome,
+        binding=refused or binding,
+        least_utilization=None if refused or loading else least_utilization(taken.upper_bytes + needed, device),
         evidence=evidence_of(parts),
+        refused=refused,
+        loading=loading,
     )
 
 
@@ -144,10 +157,13 @@ def weights_part(architecture: Architecture, precision: Precision, device: Devic
 
 
 def least_utilization(needed_bytes: int, device: Device) -> float | None:
-    """The smallest share of a card that holds so much, rounded up to a hundredth as people write it; None where none
-    does."""
-    share = -(-needed_bytes * 100 // device.total_bytes) / 100
-    return share if share <= 1 and needed_bytes <= device.total_bytes - device.context_bytes else None
+    """The smallest share of a card that holds so much, rounded up to a hundredth as people write it, and is free beside
+    the driver's context; None where none is."""
+    hundredths = max(-(-needed_bytes * 100 // device.total_bytes), 1)
+    if int(device.total_bytes * (hundredths / 100)) < needed_bytes:
+        hundredths += 1
+    budget = int(device.total_bytes * (hundredths / 100))
+    return hundredths / 100 if budget <= device.total_bytes - device.context_bytes else None
 
 
 def _refuse_too_long(architecture: Architecture, settings: Settings) -> None:

@@ -142,16 +142,17 @@ def weights_per_rank(
     less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
     if precision.method is not None and not nvidia:
         more = QUANTISED_DOUBT_ELSEWHERE
-    return Part(
-        name="weights",
-        amount=around(allocated, less, more),
-        evidence=Evidence.COMPUTED,
-        words=(
-            f"{precision.name} weights on {_ranks(ranks.tensor)}, fused and padded as vLLM does, in allocator "
-            f"blocks ({format_size(allocated - sum(tensors) - sum(tables))} of them rounding)",
-            f"{format_size(sum(tables))} of rotary tables, whole on each rank",
-        ),
-    )
+    words = [
+        f"{precision.name} weights on {_ranks(ranks.tensor)}, fused and padded as vLLM does, in allocator "
+        f"blocks ({format_size(allocated - sum(tensors) - sum(tables))} of them rounding)",
+        f"{format_size(sum(tables))} of rotary tables, whole on each rank",
+    ]
+    peak = None
+    if precision.whole_first:
+        loaded = weights_per_rank(architecture, ranks, Precision(precision.dtype), language_only=language_only)
+        peak = loaded.amount
+        words.append(f"by vLLM's docs loaded in 16 bit first, {format_size(peak.point_bytes)}, and quantised then")
+    return Part("weights", around(allocated, less, more), Evidence.COMPUTED, tuple(words), peak)
 
 
 def _ranks(count: int) -> str:
