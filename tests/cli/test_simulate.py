@@ -61,7 +61,7 @@ def test_a_config_alone_makes_a_profile_that_cards_are_judged_by(gpufit: Run, tm
     document = json.loads(done.stdout)
     assert document["phases"]["prefill"]["evidence"] == "simulated"
     assert document["phases"]["prefill"]["parts"]["kv_cache_bytes"] == 2048 * 4 * LLAMA_KV_BYTES_PER_TOKEN
-    assert {card["evidence"] for card in document["cards"]} == {"scaled"}
+    assert {card["evidence"] for card in document["cards"]} == {"simulated"}
     assert any("nothing ran on a device" in rule for rule in document["assumptions"])
 
 
