@@ -154,7 +154,7 @@ class PhasePeak(Record, frozen=True, kw_only=True):
     cached_tokens: Size = 0
     """Tokens a sequence held in its cache when the phase ended (0 for load and forward)."""
     readings: tuple[DeviceReading, ...] = ()
-    """What the device's own counters said over this phase."""
+    """What the device's own counters said over this phase; of a simulation, what the allocator's rules make of it."""
     largest_temporaries: tuple[NamedSize, ...] = ()
     """The operations that made most of the temporaries alive at the peak, largest first; empty where the recorder
     cannot tell (cards, older profiles)."""

@@ -265,6 +265,7 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
         lines.append(growth_sentence(growth))
     lines += temporaries_lines(profile)
     lines += host_memory_lines(profile)
+    lines += reserved_lines(profile)
     if profile.memory_model is None:
         lines.append("too few cells for a memory model: two contexts and two concurrencies are the least")
     else:
@@ -280,6 +281,26 @@ def summary_lines(profile: Profile, output: Path) -> list[str]:
                 )
     lines.append(f"wrote {output}; next: gpufit fit {output}")
     return lines
+
+
+def reserved_lines(profile: Profile) -> list[str]:
+    """What an allocator reserved at most, beside what it had handed out at most in the same phase.
+
+    Empty where nothing was read or replayed: a run on the CPU, or a simulation of few layers.
+    """
+    from gpufit.profile.record import Measured
+
+    cells = [cell.outcome.phases for cell in profile.cells if isinstance(cell.outcome, Measured)]
+    read = [({one.quantity: one for one in peak.readings}, peak) for phases in cells for peak in phases]
+    both = {"reserved", "allocated"}
+    pairs = [(sizes["reserved"], sizes["allocated"], peak) for sizes, peak in read if both <= set(sizes)]
+    if not pairs:
+        return []
+    reserved, allocated, peak = max(pairs, key=lambda pair: pair[0].size_bytes)
+    return [
+        f"{reserved.source}: {format_size(reserved.size_bytes)} reserved at most, in {peak.phase}, where it hands out "
+        f"{format_size(allocated.size_bytes)} at most"
+    ]
 
 
 def host_memory_lines(profile: Profile) -> list[str]:

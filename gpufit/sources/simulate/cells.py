@@ -18,6 +18,7 @@ from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run
 from gpufit.sources.measure.storages import ResidentModel
 from gpufit.sources.simulate.extend import Phases, extended_steps, with_moments
+from gpufit.sources.simulate.reserved import with_reserved
 
 FEW_TOKENS = 3
 """New tokens of a run that shows how decoding begins or ends: prefill's, that of the first step, and one further."""
@@ -35,11 +36,21 @@ class Run:
     """The same as if it had ended one step earlier; None where that was not asked for."""
 
 
-def run_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel, one_step_less: bool = False) -> Run:
-    """Run a model at a shape as it is; `one_step_less`: also tell what it had been with one new token less."""
+def run_cell(
+    model: Any,
+    plan: RunPlan,
+    shape: Shape,
+    resident: ResidentModel,
+    one_step_less: bool = False,
+    every_layer: bool = False,
+) -> Run:
+    """Run a model at a shape as it is; `one_step_less`: also tell what it had been with one new token less;
+    `every_layer`: the model is whole, so that its stream is what an allocator would see."""
     recording, observer, spans = recorded_run(model, plan, shape)
     labels = observer.labels(recording.positions)
     phases = peaks(recording, labels, observer.stretches, resident.given, spans)
+    if every_layer:
+        phases = with_reserved(phases, recording, resident.given, spans)
     if not one_step_less:
         return Run(_simulated(phases))
     end = spans[-1].steps[-1]

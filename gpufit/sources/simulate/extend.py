@@ -29,7 +29,10 @@ class Further:
 
 
 def extend(base: Phases, further: Sequence[Further]) -> Phases:
-    """The phases at all layers. Raises MeasurementError where the runs do not lie on a line."""
+    """The phases at all layers: of a run of all of them, as it showed them. Raises MeasurementError where the runs do
+    not lie on a line."""
+    if not further:
+        return base
     return tuple(
         _extended(peak, peak.moments, [(_same_phase(one.phases, peak.phase), one.ratio) for one in further])
         for peak in base
@@ -53,12 +56,18 @@ def extended_steps(before: Phases, last: Phases, steps: int) -> Phases:
 
 
 def with_moments(peak: PhasePeak, moments: Iterable[Moment]) -> PhasePeak:
-    """A phase of these moments: its peak is the highest of them, of equal ones the one that it was before."""
+    """A phase of these moments: its peak is the highest of them, of equal ones the one that it was before. What was
+    read in a run of other moments is left behind."""
     kept = tuple(moments)
     candidates = [one for one in kept if one.site != END_OF_PHASE] or list(kept)
     highest = max(candidates, key=lambda one: (one.parts.total_bytes, one.site == peak.site))
     return msgspec.structs.replace(
-        peak, moments=kept, parts=highest.parts, allocated_bytes=highest.parts.total_bytes, site=highest.site
+        peak,
+        moments=kept,
+        parts=highest.parts,
+        allocated_bytes=highest.parts.total_bytes,
+        site=highest.site,
+        readings=(),
     )
 
 

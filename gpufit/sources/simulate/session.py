@@ -160,7 +160,8 @@ class SimulatedSession:
         if self._simulation.kernel != CPU:
             decode_as_on_a_card(variant.model)
         with self._running():
-            return cells.run_cell(variant.model, plan, shape, resident, one_step_less)
+            every_layer = len(self._variants) == 1
+            return cells.run_cell(variant.model, plan, shape, resident, one_step_less, every_layer)
 
     def _entering(self, phase: Phase) -> None:
         self.phase_reached = phase
