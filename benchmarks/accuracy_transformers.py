@@ -116,7 +116,7 @@ def phases_of(name: str, release: str, attention: str, quantization: str) -> tup
     config = METHODS.get(quantization)
     method = None if config is None else method_of(Config(config, quantization), "F16")
     tensors = tensors_of_config(model, method, "F16")
-    run = Run(rules_of(release), HALF, HALF, attention, kernels=kernels_of(model, tensors, method, HALF))
+    run = Run(rules_of(release), HALF, HALF, attention, kernels=kernels_of(model, tensors, method, HALF, release))
     sizes = [one.size_bytes for one in in_loading_order(tensors)]
     kept = resident(model, run, sizes).parts
     return kept.total_bytes, phases(model, run, kept)
@@ -212,7 +212,7 @@ def _why(reading: Reading) -> str:
     if reading.release == "4.51.3" and reading.shape.context_tokens == 1:
         return "fewer tokens than asked for: the printed figure is below weights and a cache of 2,048 new tokens"
     if reading.quantization == "AWQ-INT4":
-        return "grows by a tenth more than KV holds; nothing known in this release does"
+        return "grows by an eighth more than KV holds; nothing known in this release does"
     if reading.quantization == "FP8" and tied:
         return "head and embeddings are held apart, by as much as one table; the upper bound has it"
     if reading.quantization == "AWQ" and tied and reading.shape.context_tokens == 1:

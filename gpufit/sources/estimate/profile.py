@@ -77,7 +77,7 @@ def estimate(request: EstimateRequest) -> Profile:
     file_dtype, element_bytes = DTYPES[dtype]
     weights = weights_in_memory(headers, model, file_dtype, request.quantization)
     kv_bytes = 1 if request.kv_cache_dtype == "fp8" else element_bytes
-    kernels = kernels_of(model, weights.tensors, weights.method, element_bytes)
+    kernels = kernels_of(model, weights.tensors, weights.method, element_bytes, version)
     attention = _attention(request, version, headers, model)
     run = Run(rules, element_bytes, kv_bytes, attention, file_dtype == "BF16", kernels)
     stored_buffers = [one.size_bytes for one in weights.buffers]

@@ -21,6 +21,7 @@ from gpufit.memory.engines.transformers.forward import (
     keeps_tables,
     phase_of,
 )
+from gpufit.memory.engines.transformers.kernels import Kernels
 from gpufit.memory.replay import Event, Window
 from gpufit.profile.record import (
     END_OF_PHASE,
@@ -112,11 +113,12 @@ def _phase(
 ) -> PhaseModel:
     ends = told.tape.end(END_OF_PHASE)
     found = tuple(_with(one, kept) for one in (*moments, ends))
-    doubt = told.run.kernels.doubt_bytes
+    kernels = told.run.kernels
+    doubted = kernels.doubt_bytes or kernels.doubted_kv_share
     return PhaseModel(
         phase=phase_of(extent, model),
         moments=found,
-        alternatives=tuple(_more(one.parts, "temporaries_bytes", doubt) for one in found) if doubt else (),
+        alternatives=tuple(_doubted(one.parts, kernels) for one in found) if doubted else (),
         fitted_cells=0,
         held_out_cells=0,
         worst_fitted_error=0.0,
@@ -135,11 +137,13 @@ def _with(moment: MomentModel, kept: Sequence[PartModel]) -> MomentModel:
     return msgspec.structs.replace(moment, parts=(*kept, *moment.parts))
 
 
-def _more(parts: Sequence[PartModel], name: str, size: int) -> tuple[PartModel, ...]:
-    """The same with so many bytes more in one part."""
+def _doubted(parts: Sequence[PartModel], kernels: Kernels) -> tuple[PartModel, ...]:
+    """The same with what the kernels may take beside it: temporaries, and a share of the KV cache once more."""
     coefficients = {one.part: {c.term: c.bytes_per_unit for c in one.coefficients} for one in parts}
-    own = coefficients.setdefault(name, {})
-    own["constant"] = own.get("constant", 0.0) + size
+    own = coefficients.setdefault("temporaries_bytes", {})
+    own["constant"] = own.get("constant", 0.0) + kernels.doubt_bytes
+    for term, each in coefficients.get("kv_cache_bytes", {}).items():
+        own[term] = own.get(term, 0.0) + each * kernels.doubted_kv_share
     return tuple(
         PartModel(
             part=part, coefficients=tuple(Coefficient(term=term, bytes_per_unit=each) for term, each in terms.items())
