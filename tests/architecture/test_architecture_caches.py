@@ -8,6 +8,7 @@ import pytest
 from architectures import ARCHITECTURES
 from model_variants import VARIANTS
 from public_models import CONFIGS, FACTS
+from releases import needs_release_read
 
 from gpufit.architecture.record import (
     Architecture,
@@ -102,6 +103,7 @@ RUN = {
 TOKENS = 24
 
 
+@needs_release_read
 @pytest.mark.model
 @pytest.mark.parametrize(
     ("family", "class_name", "settings"),

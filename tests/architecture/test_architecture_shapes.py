@@ -14,6 +14,7 @@ from public_models import (
     tensors_of,
     tensors_of_model,
 )
+from releases import needs_release_read
 
 from gpufit.architecture.record import Architecture, Component, Kind
 from gpufit.architecture.registry import FAMILIES, architecture_of
@@ -31,6 +32,7 @@ def _distinct() -> list[str]:
     return [name for name in found.values() if CONFIGS[name].get("model_type") not in REMOTE]
 
 
+@needs_release_read
 @pytest.mark.parametrize("name", _distinct())
 def test_a_public_model_has_the_tensors_that_transformers_makes(name: str) -> None:
     values = fewer_experts(CONFIGS[name])
@@ -106,6 +108,7 @@ def test_the_layer_for_multi_token_prediction_is_as_large_as_stated(name: str, t
     assert size - copies == pytest.approx(total, rel=0.01)
 
 
+@needs_release_read
 @pytest.mark.parametrize(
     "name",
     [

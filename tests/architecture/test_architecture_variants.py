@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from model_variants import VARIANTS
 from public_models import CONFIGS, built_on_meta, by_shape, tensors_of, tensors_of_model
+from releases import needs_release_read
 
 from gpufit.architecture.registry import FAMILIES, architecture_of
 
@@ -26,6 +27,7 @@ REMOTE = {
 """Families whose code comes with the checkpoint, or whose config is another's under a name of its own."""
 
 
+@needs_release_read
 @pytest.mark.parametrize(
     ("family", "class_name", "settings"), VARIANTS, ids=[f"{row[1]}-{number}" for number, row in enumerate(VARIANTS)]
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from conftest import Run
 from model_files import LLAMA, LLAMA_KV_BYTES_PER_TOKEN, LLAMA_PARAMETERS, save_own_llama
+from releases import needs_release_read
 
 from gpufit.profile.record import Evidence, Measured, Phase, PhasePeak, Profile
 from gpufit.profile.store import load_profile
@@ -88,8 +89,10 @@ def test_one_cell_is_what_the_cpu_measures_but_for_scratch_inside_its_kernels(gp
         assert peak.allocated_bytes <= ran[phase].allocated_bytes
 
 
-def test_a_rank_holds_its_share(gpufit: Run, tmp_path: Path) -> None:
-    model, path = bare_llama(tmp_path / "llama"), tmp_path / "profile.json"
+@needs_release_read
+@pytest.mark.parametrize("tied", [False, True])
+def test_a_rank_holds_its_share(gpufit: Run, tmp_path: Path, tied: bool) -> None:
+    model, path = bare_llama(tmp_path / "llama", tie_word_embeddings=tied), tmp_path / "profile.json"
     path.write_text("to be replaced")
     cell = ("--context", "64", "--concurrency", "1")
     done = gpufit("simulate", model / "config.json", "-o", path, *cell, "--tp", "2", "--force")
@@ -97,9 +100,10 @@ def test_a_rank_holds_its_share(gpufit: Run, tmp_path: Path) -> None:
     profile = load_profile(path)
     assert (profile.model.name, profile.workload.tensor_parallel_size) == ("llama", 2)
     assert "tensor parallel over 2 cards: every size is that of one of them" in done.stderr
-    # All but the norms is split in two; the cache's two heads are one each.
-    norms = (2 * 2 + 1) * 64
-    assert profile.load.parts.weights_bytes == 2 * ((LLAMA_PARAMETERS - norms) // 2 + norms)
+    # All but the norms is split in two, embeddings that are the head, too; the cache's two heads are one each.
+    norms, head = (2 * 2 + 1) * 64, 256 * 64
+    parameters = LLAMA_PARAMETERS - head if tied else LLAMA_PARAMETERS
+    assert profile.load.parts.weights_bytes == 2 * ((parameters - norms) // 2 + norms)
     ends = {
         phase: {one.site: one.parts for one in peak.moments}["end of phase"] for phase, peak in phases(profile).items()
     }
@@ -111,7 +115,12 @@ def test_a_rank_holds_its_share(gpufit: Run, tmp_path: Path) -> None:
     [
         (("--attn-implementation", "flex"), 2, "--attn-implementation flex: not a kernel that is simulated"),
         (("--enable-expert-parallel",), 2, "say over how many (--tp N)"),
-        (("--tp", "4"), 2, "has 2 key-value heads, which transformers cannot split over 4 ranks"),
+        pytest.param(
+            ("--tp", "4"),
+            2,
+            "has 2 key-value heads, which transformers cannot split over 4 ranks",
+            marks=needs_release_read,
+        ),
     ],
 )
 def test_what_cannot_be_asked_is_refused_in_one_line(

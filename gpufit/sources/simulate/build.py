@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,10 +53,12 @@ class Blueprint:
         else:  # one of transformers' Auto classes
             make = loader.from_config
             options["trust_remote_code"] = self.plan.arguments["trust_remote_code"]
-        with _without_initialisation():
+        with _without_initialisation(), _untied():
             model = make(copy.deepcopy(config), dtype=self.dtype, **options)
+        # In the order of from_pretrained(), whose plans name both ends of a tie.
+        model = self.finish(model.eval())
         model.tie_weights()
-        return self.finish(model.eval())
+        return model
 
 
 def dtype_of(job: Job, plan: loading.LoadPlan) -> tuple[torch.dtype, tuple[str, ...]]:
@@ -101,3 +104,11 @@ def _without_initialisation() -> Any:
     except ImportError:  # releases of transformers 5 before it moved
         from transformers.modeling_utils import no_init_weights
     return no_init_weights()
+
+
+def _untied() -> Any:
+    try:
+        from transformers.initialization import no_tie_weights
+    except ImportError:  # the first releases of transformers 5, which shard no model that is built from its config
+        return contextlib.nullcontext()
+    return no_tie_weights()

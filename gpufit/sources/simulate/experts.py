@@ -19,7 +19,7 @@ def decode_as_on_a_card(model: Any) -> None:
 
 @contextlib.contextmanager
 def _gathering(model: Any) -> Iterator[None]:
-    usual = model.get_experts_implementation()
+    usual = _experts_of(model)
     switches = _PROMPT in usual.values()
     if switches:
         model.set_experts_implementation({part: _STEP if how == _PROMPT else how for part, how in usual.items()})
@@ -28,3 +28,12 @@ def _gathering(model: Any) -> Iterator[None]:
     finally:
         if switches:
             model.set_experts_implementation(usual)
+
+
+def _experts_of(model: Any) -> dict[str, str | None]:
+    """How the experts of each part of a model run; in the first releases of transformers 5, which have no word for the
+    parts, of all of it."""
+    if hasattr(model, "get_experts_implementation"):
+        found: dict[str, str | None] = model.get_experts_implementation()
+        return found
+    return {"": model.config._experts_implementation}

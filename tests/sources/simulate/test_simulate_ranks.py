@@ -11,9 +11,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import transformers
 from model_files import REPOSITORY
-from packaging.version import Version
+from releases import needs_release_read
 from simulated import save_config
 
 from gpufit.profile.record import Measured, Parts
@@ -48,7 +47,7 @@ def real_ranks(name: str) -> list[dict[str, Parts]]:
     return [{phase: msgspec.convert(parts, Parts) for phase, parts in rank.items()} for rank in found]
 
 
-@pytest.mark.skipif(Version(transformers.__version__) < Version("5.24"), reason="shards a built model since 5.24")
+@needs_release_read
 def test_a_simulated_rank_holds_what_a_real_one_holds_to_the_byte(tmp_path: Path) -> None:
     model = save_config(tmp_path / "qwen3_moe", "qwen3_moe")
     path = tmp_path / "profile.json"
