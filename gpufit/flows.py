@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.verdict import judge
+from gpufit.advice.arrangements import divisions_of, plans_for
+from gpufit.advice.changes import Alternatives, nearest_changes
+from gpufit.advice.verdict import CardVerdict, Verdict, judge
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog, OfferBook
 from gpufit.errors import UnreadableInputError, UsageError
@@ -15,7 +17,7 @@ from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Profile
-from gpufit.report.document import FitDocument, build_fit_document
+from gpufit.report.document import CardAdvice, FitDocument, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.sources.estimate.request import EstimateRequest
@@ -40,8 +42,24 @@ def judge_cards(
     check_position_limit(profile, shape)
     measured_on = profiled_card(profile, catalog)
     predictor = Predictor(profile)
-    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in cards]
-    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, book)
+
+    def judged(card: Card) -> CardVerdict:
+        return judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card)
+
+    verdicts = {card.id: judged(card) for card in cards}
+    everything_fits = all(one.verdict is Verdict.FITS for one in verdicts.values())
+    # The next card up is looked for among all of them, whichever were asked for.
+    others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in verdicts]
+    divisions, alternatives = divisions_of(predictor), Alternatives(predictor)
+    advice = [
+        CardAdvice(
+            one,
+            plans_for(one, divisions, shape, book.lot_size(one.card.id)),
+            nearest_changes(one, alternatives, shape, [*verdicts.values(), *others]),
+        )
+        for one in verdicts.values()
+    ]
+    return build_fit_document(profile, where, shape, predictor.at(shape), advice, book)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:

@@ -24,6 +24,7 @@ from gpufit.profile.record import (
     Engine,
     Environment,
     Evidence,
+    Layout,
     Measured,
     MemoryModel,
     ModelInfo,
@@ -35,6 +36,7 @@ from gpufit.profile.record import (
     PhasePeak,
     Precision,
     Profile,
+    Shard,
     Workload,
 )
 
@@ -187,6 +189,25 @@ def make_profile(**changes: Any) -> Profile:
         complete=True,
     )
     return msgspec.structs.replace(profile, **changes)
+
+
+def make_layout(**changes: Any) -> Layout:
+    """Ten layers of 20,000,000 B between embeddings and head of 28,000,000 B each; two ranks hold half of it."""
+    layout = Layout(
+        layers=10,
+        largest_layer_bytes=20_000_000,
+        first_bytes=28_000_000,
+        last_bytes=28_000_000,
+        linear_bytes=200_000_000,
+        linear_elements=100_000_000,
+        largest_linear_elements=4_000_000,
+        shards=(
+            Shard(ranks=2, weights_bytes=WEIGHTS // 2, kv_share=0.5),
+            Shard(ranks=4, weights_bytes=WEIGHTS // 4, kv_share=0.25),
+            Shard(ranks=8, refusal="4 KV heads cannot be divided over 8 ranks"),
+        ),
+    )
+    return msgspec.structs.replace(layout, **changes)
 
 
 def make_card(card_id: str = "x1-80gb", capacity_gib: float | None = 80.0, **fields: Any) -> Card:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gpufit.advice.attempts import Attempt, WeightsOnce
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.served import Question, Served
-from gpufit.advice.verdict import Arrangement, Verdict
+from gpufit.advice.verdict import Arrangement, Verdict, arrangement_of
 from gpufit.catalog.record import Card
 from gpufit.errors import UsageError
 from gpufit.memory.carry import (
@@ -127,7 +127,7 @@ def _judge(
         max_concurrency=attempt.most(served) if known else None,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
-        arrangement=_arrangement(copies, ranks),
+        arrangement=arrangement_of(copies, ranks),
         cards_needed=needed,
         lots=None if needed is None else lots_for(needed, lot_size),
         remarks=tuple(remarks),
@@ -138,14 +138,6 @@ def _copies(served: Served) -> int | None:
     """Whole starts side by side that serve all sequences; None where not even one sequence is sure of its place."""
     each = math.floor(served.lower)
     return -(-served.asked // each) if each else None
-
-
-def _arrangement(copies: int | None, ranks: int) -> Arrangement | None:
-    if copies is None:
-        return None
-    if copies > 1:
-        return Arrangement.REPLICAS
-    return Arrangement.SHARDED if ranks > 1 else Arrangement.SINGLE
 
 
 def _context(card: Card, rules: Rules) -> Amount:

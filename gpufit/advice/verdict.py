@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
+from gpufit.memory.adapt import Predicts
 from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
 from gpufit.memory.positions import longest_context
-from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, OutOfMemory, Parts, Phase, Profile, weakest
 
@@ -39,6 +39,8 @@ class Arrangement(enum.StrEnum):
     REPLICAS = "replicas"
     """Several whole copies, each on one card (or divided over as many as it has ranks), each with its own part of the
     sequences."""
+    PIPELINE = "pipeline"
+    """Some of the layers on each of several cards, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,8 @@ class CardVerdict:
     evidence: Evidence
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
+    same_card: bool = False
+    """Whether the profile was measured on this very card."""
 
     @property
     def worst(self) -> PhaseNeed:
@@ -113,13 +117,15 @@ def surely_enough(phases: Sequence[PhaseNeed]) -> int:
     return max(need.need_upper_bytes for need in phases)
 
 
-def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
+def judge(predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
     """The verdict for one card at one shape; memory of several cards is never pooled.
 
-    `same_card` says that the profile was measured on this very card, so that nothing needs replacing, and what ran
-    out of memory there does not fit.
+    A profile of one of several ranks is judged for one rank, and takes as many cards as there are. `same_card` says
+    that the profile was measured on this very card, so that nothing needs replacing, and what ran out of memory there
+    does not fit.
     """
-    carrier = carrier_to(card, predictor.profile, same_card)
+    ranks = predictor.profile.workload.tensor_parallel_size
+    carrier = carrier_to(card, predictor.profile, same_card, ranks)
     needs = tuple(carrier.need(one) for one in predictor.at(shape))
     worst = worst_phase(needs)
     capacity = card.capacity_bytes
@@ -128,7 +134,8 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
     promised = capacity is not None and not carrier.compute_dtype_missing
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
-    cards = _cards_needed(verdict, concurrency, shape, card.devices_per_card)
+    copies = _copies(verdict, concurrency, shape)
+    cards = None if copies is None else -(-copies * ranks // card.devices_per_card)
     return CardVerdict(
         card=card,
         capacity_bytes=capacity,
@@ -141,11 +148,12 @@ def judge(predictor: Predictor, card: Card, shape: Shape, lot_size: int, same_ca
         max_concurrency=concurrency,
         max_context_tokens=context,
         max_context_is_position_limit=position_bound,
-        arrangement=_arrangement(verdict, cards),
+        arrangement=arrangement_of(copies, ranks),
         cards_needed=cards,
         lots=None if cards is None else lots_for(cards, lot_size),
         evidence=weakest(need.evidence for need in needs),
         remarks=(*carrier.remarks, *fitting.limit_remarks()),
+        same_card=same_card,
     )
 
 
@@ -169,10 +177,13 @@ def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fittin
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
 
 
-def _arrangement(verdict: Verdict, cards: int | None) -> Arrangement | None:
-    if cards is None:
+def arrangement_of(copies: int | None, ranks: int) -> Arrangement | None:
+    """How so many copies, each over so many ranks, are spread; None where no count of them serves."""
+    if copies is None:
         return None
-    return Arrangement.SINGLE if verdict is Verdict.FITS else Arrangement.REPLICAS
+    if copies > 1:
+        return Arrangement.REPLICAS
+    return Arrangement.SHARDED if ranks > 1 else Arrangement.SINGLE
 
 
 def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
@@ -182,21 +193,18 @@ def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:
     return Binding(phase=worst.phase, part=part, part_bytes=sizes[part], short_bytes=short)
 
 
-def _cards_needed(verdict: Verdict, concurrency: int | None, shape: Shape, devices_per_card: int) -> int | None:
-    """Cards for all sequences; a card of several devices holds a whole copy on each."""
+def _copies(verdict: Verdict, concurrency: int | None, shape: Shape) -> int | None:
+    """Whole copies side by side that serve all sequences; None where not even one sequence is sure of its place."""
     if verdict is Verdict.FITS:
         return 1
-    if not concurrency:
-        return None
-    copies = -(-shape.concurrency // concurrency)
-    return -(-copies // devices_per_card)
+    return -(-shape.concurrency // concurrency) if concurrency else None
 
 
 @dataclass(frozen=True)
 class _Fitting:
     """What surely fits one card, and the searches for the largest along one axis."""
 
-    predictor: Predictor
+    predictor: Predicts
     carrier: Carrier
     capacity_bytes: int
     shape: Shape

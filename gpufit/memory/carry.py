@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpufit.catalog.record import Card
+from gpufit.memory.engines.base import Amount, exactly
 from gpufit.memory.predict import PhasePrediction
 from gpufit.profile.record import DeviceInfo, Evidence, Measured, Parts, Phase, Profile, weakest
 from gpufit.units import MIB
@@ -58,6 +59,15 @@ return the same result, and beside it at most a float32 a query and head, 1.6 % 
 head; what flash decoding sums up in parts stays below 2.2 MB (264 blocks of 16 rows of 128 float32)."""
 
 
+BETWEEN_CARDS = Amount(100 * MIB, 342 * MIB, 1_600_000_000)
+"""NCCL's buffers on each of several cards that share every layer: 342 MiB are planned for two ranks in
+https://github.com/ai-dynamo/aiconfigurator (src/aiconfigurator/systems); 1.6 GB were seen for one all-reduce
+communicator (https://github.com/NVIDIA/nccl/issues/864), and vLLM printed 0.10 to 0.41 GiB more on two cards than on
+one (`engines.vllm.overheads`)."""
+MORE_THAN_TWO_CARDS = Amount(0, 50 * MIB, 50 * MIB)
+"""What four ranks or more add to two: 392 MiB are planned there (same source)."""
+
+NOTHING = exactly(0)
 CPU_ATTENTION = "cpu"
 """The attention of an engine that was simulated with the kernel of torch's CPU build."""
 
@@ -105,6 +115,8 @@ class Carrier:
     attention scores, for one) was not seen, so nothing is promised to fit."""
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
+    between_cards: Amount = NOTHING
+    """Buffers of the communication library, where several cards share every layer."""
 
     def need(self, prediction: PhasePrediction) -> PhaseNeed:
         """What one predicted phase needs of the card."""
@@ -117,13 +129,14 @@ class Carrier:
         least = max(
             (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
         )
-        lower = self.context_bytes + least + added
+        between = self.between_cards
+        lower = self.context_bytes + between.lower_bytes + least + added
         return PhaseNeed(
             phase=prediction.phase,
             parts=parts,
             context_bytes=self.context_bytes,
-            other_bytes=0,
-            need_bytes=self.context_bytes + parts.total_bytes,
+            other_bytes=between.point_bytes,
+            need_bytes=self.context_bytes + between.point_bytes + parts.total_bytes,
             need_lower_bytes=max(lower, 0),
             need_upper_bytes=self.upper_bytes(prediction),
             evidence=weakest([prediction.evidence, Evidence.SCALED])
@@ -139,7 +152,8 @@ class Carrier:
         )
         allocated = most + self.dequantised_bytes + self._workspace_in(prediction.phase)
         fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
-        return self.context_bytes + self.context_spread_bytes + allocated + fragmentation
+        beside = self.context_bytes + self.context_spread_bytes + self.between_cards.upper_bytes
+        return beside + allocated + fragmentation
 
     def _scales(self, prediction: PhasePrediction) -> bool:
         """Whether a figure that a device gave goes to another; what nobody measured is as it was wherever it goes."""
@@ -156,8 +170,16 @@ class Carrier:
         return math.ceil(seen * self.scratch_uncertainty)
 
 
-def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
-    """The carrier of a profile to a card; `same_card` says that it was measured on that very card."""
+def between_cards(ranks: int) -> Amount:
+    """What a communication library takes on each of so many cards that share every layer."""
+    if ranks == 1:
+        return NOTHING
+    return BETWEEN_CARDS if ranks == 2 else BETWEEN_CARDS + MORE_THAN_TWO_CARDS
+
+
+def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) -> Carrier:
+    """The carrier of a profile to a card; `same_card` says that it was measured on that very card, `ranks` how many of
+    them share every layer."""
     device = profile.environment.device
     if same_card and device.context_bytes is not None:
         return Carrier(
@@ -169,6 +191,7 @@ def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
             replaced=False,
             compute_dtype_missing=False,
             remarks=_remarks(card, profile),
+            between_cards=between_cards(ranks),
         )
     assumed = (
         () if _context_known(card) else ("no report of this card's driver context: the largest of any is assumed",)
@@ -184,6 +207,7 @@ def carrier_to(card: Card, profile: Profile, same_card: bool) -> Carrier:
         replaced=True,
         compute_dtype_missing=_missing_dtype(card, profile) is not None,
         remarks=(*_remarks(card, profile), *assumed),
+        between_cards=between_cards(ranks),
     )
 
 

@@ -453,6 +453,37 @@ class MemoryModel(Record, frozen=True, kw_only=True):
     trusted."""
 
 
+class Shard(Record, frozen=True, kw_only=True):
+    """What one of several cards holds that share every layer of a model (tensor parallel), as its engine divides it."""
+
+    ranks: Annotated[int, msgspec.Meta(ge=2)]
+    """Cards that share it."""
+    weights_bytes: Size = 0
+    """Weights on one of them."""
+    kv_share: Annotated[float, msgspec.Meta(ge=0, le=1)] = 1.0
+    """The share of the KV cache that one of them holds: KV heads are divided, a latent is not."""
+    refusal: str = ""
+    """Why the engine cannot divide it so; empty where it can."""
+
+
+class Layout(Record, frozen=True, kw_only=True):
+    """How a model's weights lie over layers and cards, in bytes as they are in memory: what a plan needs that divides
+    the model, or holds it smaller."""
+
+    layers: Count
+    largest_layer_bytes: Size
+    first_bytes: Size
+    """What stands before the layers: embeddings, towers for images."""
+    last_bytes: Size
+    """What stands behind them: the head (embeddings that are the head stand on both sides), the last norm."""
+    linear_bytes: Size
+    """Matrices of linear layers and experts in 16 bits or more: what quantisation makes smaller."""
+    linear_elements: Size
+    largest_linear_elements: Size
+    """Of a single matrix, which some kernels dequantise whole."""
+    shards: tuple[Shard, ...] = ()
+
+
 class Profile(Record, frozen=True, kw_only=True):
     """One model on one device with one engine: the whole result of a run, and all that later steps need."""
 
@@ -474,6 +505,8 @@ class Profile(Record, frozen=True, kw_only=True):
     """True once every cell of the workload has an outcome."""
     notes: tuple[str, ...] = ()
     """What a reader should know about this run, in words."""
+    layout: Layout | None = None
+    """Absent in older profiles, and where no shape rule knows the architecture."""
 
     @property
     def measured_cells(self) -> tuple[Cell, ...]:

@@ -97,13 +97,13 @@ def max_context_text(row: CardRow) -> str:
 
 
 def lots_text(row: CardRow) -> str:
-    """What to order: lots, cards in a lot, idle cards, and whether they are copies side by side."""
+    """What to order: lots, cards in a lot, idle cards, and how the cards share the work."""
     if row.lots is None:
         return "-"
     text = f"{row.lots} x {row.lot_size}" if row.lot_size > 1 else str(row.lots)
     remarks = [f"{row.idle_cards} idle"] if row.idle_cards else []
-    if row.arrangement == "replicas":
-        remarks.append("replicas")
+    if row.arrangement is not None and row.arrangement != "single":
+        remarks.append(row.arrangement)
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 

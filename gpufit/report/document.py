@@ -7,8 +7,11 @@ is not known is null, never zero.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpufit import __version__
+from gpufit.advice.arrangements import Plan
+from gpufit.advice.changes import NearestChange
 from gpufit.advice.verdict import CardVerdict, Verdict
 from gpufit.catalog.record import Offer, OfferBook
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card, rules, rules_without_card
@@ -27,6 +30,7 @@ from gpufit.profile.record import (
     Record,
     weakest,
 )
+from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
 from gpufit.units import format_size
@@ -112,9 +116,24 @@ class CardRow(Record, frozen=True, kw_only=True):
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
     evidence: Evidence
+    arrangements: tuple[ArrangementFigures, ...] = ()
+    """Every way in which this card, taken several times, surely serves the scenario, fewest cards first: the first is
+    what `arrangement`, `cards_needed`, `lots` and `prices` are of."""
+    changes: tuple[ChangeFigures, ...] = ()
+    """What would make the scenario surely fit one card."""
     start: StartFigures | None = None
     """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
     where the engine sizes no KV pool, and on a card of unknown memory."""
+
+
+@dataclass(frozen=True)
+class CardAdvice:
+    """What is advised for one card."""
+
+    verdict: CardVerdict
+    plans: tuple[Plan, ...] = ()
+    """Fewest cards first."""
+    changes: tuple[NearestChange, ...] = ()
 
 
 class FitDocument(Record, frozen=True, kw_only=True):
@@ -160,16 +179,16 @@ def build_fit_document(
     where: str,
     shape: Shape,
     predictions: Sequence[PhasePrediction],
-    verdicts: Sequence[CardVerdict],
+    advice: Sequence[CardAdvice],
     book: OfferBook,
 ) -> FitDocument:
     """Put a judged profile into the document that all formats render.
 
-    Without verdicts, what each phase needs is said for a card that nobody has named.
+    Without cards, what each phase needs is said for a card that nobody has named.
     """
-    rows = tuple(_card_row(verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    rows = tuple(_card_row(one, book.offer(one.verdict.card.id)) for one in advice)
     nowhere = carrier_to_no_card(profile)
-    needs = [need for verdict in verdicts for need in verdict.phases] or [nowhere.need(one) for one in predictions]
+    needs = [need for one in advice for need in one.verdict.phases] or [nowhere.need(one) for one in predictions]
     return FitDocument(
         evidence=weakest(one.evidence for one in rows or needs),
         profile=where.encode(errors="replace").decode(),  # a file's name need not be text
@@ -188,9 +207,13 @@ def build_fit_document(
         kv_cache_growth=cache_growth(profile),
         cards=rows,
         offers=book.name,
-        assumptions=rules(profile.environment.device) if rows else rules_without_card(),
+        assumptions=(*rules(profile.environment.device), *_plan_rules(rows)) if rows else rules_without_card(),
         notes=tuple(_notes(profile, shape)),
     )
+
+
+def _plan_rules(rows: Sequence[CardRow]) -> tuple[str, ...]:
+    return plan_rules((row.arrangements, row.changes) for row in rows)
 
 
 def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
@@ -216,8 +239,11 @@ def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) 
     )
 
 
-def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
-    worst, binding, lots = verdict.worst, verdict.binding, verdict.lots
+def _card_row(advice: CardAdvice, offer: Offer) -> CardRow:
+    verdict = advice.verdict
+    worst, binding = verdict.worst, verdict.binding
+    best = advice.plans[0] if advice.plans else None
+    lots = None if best is None else best.lots
     return CardRow(
         card=verdict.card.id,
         name=verdict.card.display_name,
@@ -238,14 +264,16 @@ def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
         max_concurrency=verdict.max_concurrency,
         max_context_tokens=verdict.max_context_tokens,
         max_context_is_position_limit=verdict.max_context_is_position_limit,
-        arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
-        cards_needed=verdict.cards_needed,
+        arrangement=None if best is None else str(best.arrangement),
+        cards_needed=None if best is None else best.cards_needed,
         lot_size=offer.lot_size,
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
         prices=prices_of(offer, None if lots is None else lots.lots),
         remarks=verdict.remarks,
         evidence=verdict.evidence,
+        arrangements=arrangement_figures(advice.plans),
+        changes=change_figures(advice.changes),
     )
 
 

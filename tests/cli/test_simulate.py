@@ -108,6 +108,11 @@ def test_a_rank_holds_its_share(gpufit: Run, tmp_path: Path, tied: bool) -> None
         phase: {one.site: one.parts for one in peak.moments}["end of phase"] for phase, peak in phases(profile).items()
     }
     assert ends[Phase.PREFILL].kv_cache_bytes == 64 * LLAMA_KV_BYTES_PER_TOKEN // 2
+    done = gpufit("fit", path, "--context", "64", "--card", "h100-sxm", "--json")
+    assert done.code == 0, done.stderr
+    (card,) = json.loads(done.stdout)["cards"]
+    assert (card["verdict"], card["arrangement"], card["cards_needed"]) == ("fits", "sharded", 2), "a card a rank"
+    assert card["other_bytes"] == 342 * 2**20, "buffers between cards"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from tabulate import tabulate
 from gpufit.report.cells import printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.plan_text import plan_lines
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -20,7 +21,7 @@ def render_fit(document: FitDocument) -> bytes:
     rows = [[_cell(column.text(document, row)) for column in columns] for row in document.cards]
     table = _pipe(rows, [column.title for column in columns])
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
-    remarks = [*found, *document.assumptions, *document.notes, *remark_lines(document)]
+    remarks = [*plan_lines(document), *found, *document.assumptions, *document.notes, *remark_lines(document)]
     blocks = [
         headline(document),
         *([table] if document.cards else ()),

@@ -10,6 +10,7 @@ from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.plan_text import plan_lines
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -97,7 +98,8 @@ def _phases(document: FitDocument) -> str:
 def _remarks(document: FitDocument) -> list[tuple[str, tuple[str, ...]]]:
     notes = (*document.notes, *remark_lines(document))
     title = "assumed on the way to each card" if document.cards and not document.serves else "assumed"
-    return [(title, document.assumptions), ("notes", notes)]
+    several = ("several cards, and what would make one do", tuple(plan_lines(document)))
+    return [several, (title, document.assumptions), ("notes", notes)]
 
 
 def _list(title: str, lines: tuple[str, ...]) -> str:

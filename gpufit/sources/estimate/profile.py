@@ -24,6 +24,7 @@ from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.transformers.forward import Run, elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
+from gpufit.memory.engines.transformers.layout import layout_of
 from gpufit.memory.engines.transformers.model import phases, resident
 from gpufit.memory.engines.transformers.rules import (
     HYBRID_CACHE,
@@ -114,6 +115,7 @@ def estimate(request: EstimateRequest) -> Profile:
             untested=True,
         ),
         complete=True,
+        layout=layout_of(model, weights.tensors, rules),
         notes=_notes(version, headers, model, weights, dtype),
     )
 

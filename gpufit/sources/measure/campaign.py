@@ -18,6 +18,7 @@ from gpufit.memory.positions import beyond_positions, longest_context, too_short
 from gpufit.memory.terms import Knees, Shape
 from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
 from gpufit.profile.store import load_profile, save_profile
+from gpufit.sources.layout import layout_of_run
 from gpufit.sources.measure.adaptive import Round, next_round
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned, Simulation
 from gpufit.sources.measure.quantization import check_quantization
@@ -365,11 +366,14 @@ class Campaign:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
         model = self._fit(self.profile, cells)
         cells_kept = self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model)
+        layout, without = layout_of_run(self.profile, self.request.model, self.request.revision)
         profile = msgspec.structs.replace(
             self.profile,
             memory_model=model,
             cells=(*cells_kept, *self._not_needed(self.workload, cells)),
             complete=True,
+            layout=layout,
+            notes=(*(note for note in self.profile.notes if note not in without), *without),
         )
         save_profile(profile, self.output)
         self.profile = profile

@@ -1,0 +1,36 @@
+"""What several of a card do, and what would make one do, in lines: below the table of cards."""
+
+from __future__ import annotations
+
+from gpufit.advice.verdict import Verdict
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.plans import arrangement_words
+from gpufit.units import format_size
+
+MOST_CARDS = 6
+"""Cards that do not fit and are still told of one by one; of more, those that come nearest."""
+
+
+def plan_lines(document: FitDocument) -> list[str]:
+    """For each card that one of does not surely fit: the ways to take several, and the nearest changes."""
+    rows = [row for row in document.cards if row.verdict is not Verdict.FITS and (row.arrangements or row.changes)]
+    nearest = sorted(rows, key=lambda row: -(row.headroom_bytes or 0))[:MOST_CARDS]
+    lines = [line for row in rows if row in nearest for line in _lines(row)]
+    if len(rows) > MOST_CARDS:
+        lines.append(f"{len(rows) - MOST_CARDS} cards further off: name one with --card CARD")
+    return lines
+
+
+def _lines(row: CardRow) -> list[str]:
+    lines = []
+    plans = [
+        f"{one.cards_needed} {'card' if one.cards_needed == 1 else 'cards'}: {arrangement_words(one)}, at most "
+        f"{format_size(one.need_upper_bytes)} each"
+        for one in row.arrangements
+    ]
+    if plans:
+        lines.append(f"{row.card}: {'; or '.join(plans)}")
+    changes = [one.words for one in row.changes]
+    if changes:
+        lines.append(f"{row.card}, one card: {'; '.join(changes)}")
+    return lines

@@ -1,0 +1,127 @@
+"""How several of a card serve what one does not, at borders computed by hand from tests/builders."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from builders import make_card, make_layout, make_profile
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpufit.advice.arrangements import Plan, divisions_of, plans_for
+from gpufit.advice.verdict import Arrangement, Verdict, judge
+from gpufit.memory.carry import BETWEEN_CARDS, MORE_THAN_TWO_CARDS, between_cards
+from gpufit.memory.predict import Predictor
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import Evidence, Profile
+
+GIB = 2**30
+SHAPE = Shape(128, 4, 1)
+CONTEXT_UPPER = (512 << 20) + 166_000_000
+
+
+def profile_with_layout(**changes: Any) -> Profile:
+    return make_profile(layout=make_layout(), **changes)
+
+
+def plans(
+    capacity: int, shape: Shape = SHAPE, lot_size: int = 1, profile: Profile | None = None, **card: Any
+) -> tuple[Verdict, tuple[Plan, ...]]:
+    predictor = Predictor(profile or profile_with_layout())
+    verdict = judge(predictor, make_card(capacity_gib=capacity / GIB, **card), shape, lot_size)
+    return verdict.verdict, plans_for(verdict, divisions_of(predictor), shape, lot_size)
+
+
+def test_a_card_that_fits_is_the_only_plan() -> None:
+    verdict, (plan,) = plans(80 * GIB, lot_size=2)
+    assert verdict is Verdict.FITS
+    assert plan.arrangement is Arrangement.SINGLE
+    assert (plan.copies, plan.cards_needed, plan.lots.lots, plan.lots.idle_cards) == (1, 1, 1, 1)
+
+
+def test_what_one_card_cannot_hold_is_divided_over_two() -> None:
+    # One sequence of 128 tokens needs 917 MB on one card: 623 MB of context, 256 MB of weights, 38 MB beside them. Of
+    # the weights two ranks hold 128 MB each, with up to 1.6 GB of buffers between them: only a pipeline is less.
+    verdict, found = plans(900_000_000)
+    assert verdict is Verdict.DOES_NOT_FIT
+    (plan,) = found
+    assert plan.arrangement is Arrangement.PIPELINE
+    assert (plan.tensor_parallel_size, plan.copies, plan.sequences_per_copy) == (1, 1, 1)
+    assert plan.evidence is Evidence.SCALED
+    assert plan.need_lower_bytes <= plan.need_bytes <= plan.need_upper_bytes <= 900_000_000
+    stages = plan.pipeline_parallel_size
+    assert plan.cards_needed == stages
+    # The fewest stages that are enough: (10 / stages, rounded up) layers of 20 MB, and 28 MB of embeddings.
+    held = -(-10 // stages) * 20_000_000 + 28_000_000
+    one_less = -(-10 // (stages - 1)) * 20_000_000 + 28_000_000
+    assert 900_000_000 - plan.need_upper_bytes < one_less - held or stages == 2
+
+
+def test_a_rank_needs_the_buffers_between_cards() -> None:
+    profile = make_profile(layout=make_layout(shards=make_layout().shards[:1]))
+    capacity = 2_700_000_000
+    shape = Shape(512, 4, 200)
+    _, found = plans(capacity, shape, profile=profile)
+    sharded = next(one for one in found if one.arrangement is Arrangement.SHARDED)
+    assert sharded.tensor_parallel_size == 2
+    predictor = divisions_of(Predictor(profile))[1].predictor
+    needed = max(one.upper_bytes for one in predictor.at(Shape(512, 4, sharded.sequences_per_copy)))
+    assert sharded.need_upper_bytes > needed + CONTEXT_UPPER + BETWEEN_CARDS.upper_bytes
+    assert sharded.copies * sharded.sequences_per_copy >= 200
+    assert sharded.cards_needed == 2 * sharded.copies
+
+
+def test_two_ranks_take_less_between_them_than_four() -> None:
+    assert between_cards(1).upper_bytes == 0
+    assert between_cards(2) == BETWEEN_CARDS
+    assert between_cards(4) == BETWEEN_CARDS + MORE_THAN_TWO_CARDS == between_cards(8)
+
+
+def test_a_profile_of_a_rank_takes_as_many_cards_as_there_are_ranks() -> None:
+    profile = make_profile()
+    workload = msgspec.structs.replace(profile.workload, tensor_parallel_size=4)
+    verdict, (plan,) = plans(80 * GIB, profile=msgspec.structs.replace(profile, workload=workload))
+    assert verdict is Verdict.FITS
+    assert plan.arrangement is Arrangement.SHARDED
+    assert (plan.tensor_parallel_size, plan.copies, plan.cards_needed) == (4, 1, 4)
+
+
+def test_a_card_of_two_devices_holds_two_ranks() -> None:
+    profile = make_profile()
+    workload = msgspec.structs.replace(profile.workload, tensor_parallel_size=4)
+    _, (plan,) = plans(80 * GIB, profile=msgspec.structs.replace(profile, workload=workload), devices_per_card=2)
+    assert plan.cards_needed == 2
+
+
+def test_without_a_layout_there_are_copies_alone() -> None:
+    _, found = plans(2_700_000_000, Shape(512, 4, 200), profile=make_profile())
+    assert [one.arrangement for one in found] == [Arrangement.REPLICAS]
+
+
+def test_a_card_that_promises_nothing_has_no_plan() -> None:
+    predictor = Predictor(profile_with_layout())
+    verdict = judge(predictor, make_card(capacity_gib=None), SHAPE, 1)
+    assert plans_for(verdict, divisions_of(predictor), SHAPE, 1) == ()
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_what_cannot_be_divided_is_not_planned(ranks: int) -> None:
+    divisions = divisions_of(Predictor(profile_with_layout()))
+    assert [one.tensor_parallel_size for one in divisions if one.arrangement is Arrangement.SHARDED] == [2, 4]
+    assert max(one.pipeline_parallel_size for one in divisions) == 8, "there are ten layers"
+    few = divisions_of(Predictor(make_profile(layout=make_layout(layers=ranks))))
+    assert max(one.pipeline_parallel_size for one in few) == ranks
+
+
+@given(capacity=st.integers(700_000_000, 4 * GIB), concurrency=st.integers(1, 300), lot_size=st.integers(1, 8))
+def test_every_plan_serves_all_and_fits_each_card(capacity: int, concurrency: int, lot_size: int) -> None:
+    _, found = plans(capacity, Shape(512, 4, concurrency), lot_size)
+    assert [one.lots.cards for one in found] == sorted(one.lots.cards for one in found)
+    assert len({one.arrangement for one in found}) == len(found)
+    for plan in found:
+        assert plan.copies * plan.sequences_per_copy >= concurrency > (plan.copies - 1) * plan.sequences_per_copy
+        assert plan.need_upper_bytes <= capacity
+        assert plan.cards_needed == plan.copies * plan.tensor_parallel_size * plan.pipeline_parallel_size
+        assert plan.lots.lots * lot_size - plan.lots.idle_cards == plan.cards_needed
