@@ -84,8 +84,8 @@ def test_a_tied_qwen3_has_the_slots_of_its_embeddings_twice() -> None:
     assert total("Qwen/Qwen3-4B", "0.29.0", Ranks()) == (QWEN3_4B + 3 * vocabulary) * 16 * ITEM
 
 
-@pytest.mark.parametrize("row", ["A019", "A028"])
-def test_what_two_starts_with_adapters_printed_is_met_to_a_ten_thousandth(row: str) -> None:
+@pytest.mark.parametrize("row", ["A019", "A028", "A162"])
+def test_what_three_starts_with_adapters_printed_is_met_to_a_ten_thousandth(row: str) -> None:
     found = [one for one in accuracy_vllm.compare().of("weights") if one.row == row]
     assert [abs(one.error) < 1e-4 for one in found] == [True]
 

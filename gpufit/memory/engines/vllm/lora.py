@@ -29,7 +29,7 @@ from gpufit.units import MIB, format_size
 
 _COUNTED = (0, 8)
 """The first release that allocates them before it prints "Model loading took"; 0.7.3 and before do so after, and take
-no account of them (load_model in vllm/worker/model_runner.py)."""
+no account of them (load_model in vllm/worker/model_runner.py, https://github.com/vllm-project/vllm/issues/14450)."""
 _EXPERTS = (0, 11, 1)
 """The first release with adapters for fused experts (vllm/lora/layers/fused_moe.py: in 0.11.2, not in 0.11.0)."""
 _EXPERTS_BY_NUMBER = (0, 20, 1)
@@ -113,9 +113,9 @@ def lora_part(
 ) -> Part:
     """The slots on one rank; `item_bytes` is an element's size in the model's own dtype, which they have, too.
 
-    Checked against two printed figures, which they explain to 0.3 MB: 132.1 MB of Qwen3-4B's at rank 32 and 248.1 MB of
-    Llama-3.2-3B's at rank 64 (rows A028 and A019 of tests/facts/vllm/starts.json). Raises UsageError where vLLM would
-    not start so.
+    Checked against three printed figures, which they explain to 0.5 MB: 132.1 MB of Qwen3-4B's at rank 32, 248.1 MB of
+    Llama-3.2-3B's at rank 64, and 199.4 MB of Llama-3.1-8B's with two slots (rows A028, A019 and A162 of
+    tests/facts/vllm/starts.json). Raises UsageError where vLLM would not start so.
     """
     refuse_lora(architecture, ranks, lora, rules)
     size = sum(handed_out(one, allocator) for one in adapter_sizes(architecture, ranks, lora, rules, item_bytes))
