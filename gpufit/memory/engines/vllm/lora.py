@@ -50,6 +50,7 @@ _RANKS: tuple[tuple[tuple[int, int, int], tuple[int, ...]], ...] = (
 vllm/config.py), as seen in 0.5.0, 0.6.6, 0.7.3, 0.8.0, 0.11.0, 0.11.2 and later."""
 
 _DOUBT = 0.002
+"""Share by which they may differ: as for 16-bit weights."""
 _BATCH_TABLES_BYTES = MIB
 """What tables that map tokens to adapters may add: about 68 B a token of the largest batch (punica_base.py)."""
 _STATES_MORE = 0.5
