@@ -17,9 +17,11 @@ from benchmarks.accuracy_record import Comparison
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import GpufitError
-from gpufit.memory.engines.base import Outcome
+from gpufit.memory.allocator import parse_settings
+from gpufit.memory.engines.base import Outcome, total
 from gpufit.memory.engines.vllm import (
     Device,
+    Lora,
     Precision,
     Ranks,
     Sampler,
@@ -145,10 +147,10 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     values = merged(configs[row["config"]], row.get("overrides", {}))
     architecture = architecture_of(values, row["config"])
     card = row["card"]
-    total = card["total_gib"]
+    total_gib = card["total_gib"]
     device = Device(
         name=card["name"],
-        total_bytes=_NO_CARD_BYTES if total is None else int(total * GIB),
+        total_bytes=_NO_CARD_BYTES if total_gib is None else int(total_gib * GIB),
         compute_capability=card.get("capability"),
         fast_links=card.get("fast_links", False),
     )
@@ -156,9 +158,15 @@ def predict(row: Mapping[str, Any], configs: Mapping[str, Any]) -> VllmStart:
     # One source prints a utilization that its own parts contradict: both stay in the data.
     given["utilization"] = row.get("utilization_by_parts", given.get("utilization"))
     sampler = given.pop("sampler", None)
+    lora = Lora(**given.pop("lora")) if "lora" in given else None
+    allocator = parse_settings(given.pop("allocator", ""))
     given.setdefault("max_model_len", min(architecture.position_limit or 4096, 4096))
     settings = Settings(
-        **given, ranks=Ranks(row["tensor_parallel"]), sampler=None if sampler is None else Sampler(sampler)
+        **given,
+        ranks=Ranks(row["tensor_parallel"]),
+        sampler=None if sampler is None else Sampler(sampler),
+        lora=lora,
+        allocator=allocator,
     )
     return start(
         architecture,
@@ -196,13 +204,13 @@ def _precision(
 def _compared(row: Mapping[str, Any], one: VllmStart) -> Iterable[Comparison]:
     printed = row["printed"]
     names = {
-        "weights_gib": ("weights", "weights" if row["precision"] == "plain" else "weights_quantised"),
-        "activation_gib": ("activation", "activation"),
-        "non_torch_gib": ("non_torch", "non_torch"),
+        "weights_gib": (("weights", "lora"), "weights" if row["precision"] == "plain" else "weights_quantised"),
+        "activation_gib": (("activation",), "activation"),
+        "non_torch_gib": (("non_torch",), "non_torch"),
     }
-    for key, (part, figure) in names.items():
+    for key, (parts, figure) in names.items():
         if key in printed:
-            amount = one.part(part).amount
+            amount = total(part for part in one.parts if part.name in parts)
             half = GIB * (5e-5 if round(printed[key], 2) != printed[key] else 5e-3)
             yield _row(
                 row,

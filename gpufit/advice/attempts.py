@@ -13,26 +13,26 @@ from gpufit.advice.verdict import Verdict
 from gpufit.memory.engines.base import Amount, Outcome, Part
 from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
 from gpufit.memory.engines.vllm.settings import Device, Settings
-from gpufit.memory.engines.vllm.start import start, weights_part
+from gpufit.memory.engines.vllm.start import loaded_parts, start
 from gpufit.units import format_size
 
 _ORDER = (Verdict.DOES_NOT_FIT, Verdict.TOO_CLOSE, Verdict.FITS)
 
 
-class WeightsOnce:
-    """The weights part of a question, worked out once for all cards on which it is the same."""
+class LoadedOnce:
+    """What a question's start loads, worked out once for all cards on which it is the same."""
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self._known: dict[tuple[object, bool], Part] = {}
+        self._known: dict[tuple[object, bool], tuple[Part, ...]] = {}
 
-    def on(self, device: Device) -> Part:
-        """The weights on one such card."""
+    def on(self, device: Device) -> tuple[Part, ...]:
+        """The loaded parts on one such card."""
         asked = self._question
         precision = asked.precision(device)
         key = (precision.steps, device.compute_capability is None)
         if key not in self._known:
-            self._known[key] = weights_part(asked.architecture, precision, device, asked.settings)
+            self._known[key] = loaded_parts(asked.architecture, precision, device, asked.settings, asked.rules)
         return self._known[key]
 
 
@@ -42,8 +42,8 @@ class Attempt:
 
     question: Question
     device: Device
-    loaded: Part
-    """The weights."""
+    loaded: tuple[Part, ...]
+    """The weights, and slots for adapters where they are on."""
     context: Amount
 
     def with_settings(self, settings: Settings) -> Served:

@@ -9,13 +9,15 @@ from gpufit.architecture.quantization.method import Method
 from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, total
-from gpufit.memory.engines.vllm.overheads import GRAPHS_ON_TOP
 from gpufit.memory.engines.vllm.precision import Precision, mxfp4_kernel, of_method
 from gpufit.memory.engines.vllm.settings import Device, Settings
 from gpufit.memory.engines.vllm.start import VllmStart, least_utilization
-from gpufit.memory.engines.vllm.versions import Graphs, Rules
+from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.profile.record import DtypeShare, ModelInfo
-from gpufit.units import GIB, format_size, format_tokens
+from gpufit.units import format_size, format_tokens
+
+_RESIDENT = ("weights", "lora", "activation")
+"""Parts that torch hands out."""
 
 
 @dataclass(frozen=True)
@@ -90,18 +92,15 @@ class Served:
 
     @property
     def other(self) -> Amount:
-        """Memory outside torch, and CUDA graphs, also those that are captured on top of the budget."""
-        one = self.start
-        amount = one.part("non_torch").amount + one.part("cuda_graphs").amount
-        if one.rules.graphs is Graphs.ON_TOP and not one.settings.enforce_eager:
-            low, likely, high = (int(size * GIB) for size in GRAPHS_ON_TOP)
-            amount = amount + Amount(low, likely, high)
-        return amount
+        """Memory outside torch, CUDA graphs, and what comes on top of the budget."""
+        parts = self.start.parts
+        beyond = (part.on_top for part in parts if part.on_top is not None)
+        return sum(beyond, total(part for part in parts if part.name not in _RESIDENT))
 
     @property
     def resident(self) -> Amount:
-        """What torch hands out beside the KV pool: weights and activation."""
-        return self.start.part("weights").amount + self.start.part("activation").amount
+        """What torch hands out beside the KV pool: weights, slots for adapters, and activation."""
+        return total(part for part in self.start.parts if part.name in _RESIDENT)
 
     @property
     def lower(self) -> float:

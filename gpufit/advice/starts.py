@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from gpufit.advice.attempts import Attempt, WeightsOnce
+from gpufit.advice.attempts import Attempt, LoadedOnce
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.served import Question, Served
 from gpufit.advice.verdict import Arrangement, Verdict, arrangement_of
@@ -73,12 +73,12 @@ def judge_starts(question: Question, cards: Iterable[Card], lot_size: Callable[[
 
     Raises UsageError where vLLM cannot divide the model, or no rule covers it.
     """
-    weights = WeightsOnce(question)
+    loaded = LoadedOnce(question)
     wider = tuple(_wider(question)) if question.spread else ()
-    return tuple(_judge(question, card, lot_size(card.id), weights, wider) for card in cards)
+    return tuple(_judge(question, card, lot_size(card.id), loaded, wider) for card in cards)
 
 
-def _wider(question: Question) -> Iterator[tuple[Question, WeightsOnce]]:
+def _wider(question: Question) -> Iterator[tuple[Question, LoadedOnce]]:
     """The question over more ranks, as far as vLLM can divide the model so."""
     for ranks in _MORE_RANKS:
         settings = replace(question.settings, ranks=replace(question.settings.ranks, tensor=ranks))
@@ -88,13 +88,13 @@ def _wider(question: Question) -> Iterator[tuple[Question, WeightsOnce]]:
             refuse_indivisible(asked.architecture, settings.ranks)
         except UsageError:  # what cannot be divided so is not suggested
             continue
-        yield asked, WeightsOnce(asked)
+        yield asked, LoadedOnce(asked)
 
 
-def _spread_remark(card: Card, device: Device, wider: Iterable[tuple[Question, WeightsOnce]]) -> Iterator[str]:
+def _spread_remark(card: Card, device: Device, wider: Iterable[tuple[Question, LoadedOnce]]) -> Iterator[str]:
     """With how many ranks it surely serves what is asked, where one is not enough."""
-    for question, weights in wider:
-        attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
+    for question, loaded in wider:
+        attempt = Attempt(question, device, loaded.on(device), _context(card, question.rules))
         if attempt.best().verdict is Verdict.FITS:
             ranks = question.settings.ranks.tensor
             cards = -(-ranks // card.devices_per_card)
@@ -106,12 +106,12 @@ def _judge(
     question: Question,
     card: Card,
     lot_size: int,
-    weights: WeightsOnce,
-    wider: Iterable[tuple[Question, WeightsOnce]],
+    loaded: LoadedOnce,
+    wider: Iterable[tuple[Question, LoadedOnce]],
 ) -> StartVerdict:
     known = card.capacity_bytes is not None
     device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
-    attempt = Attempt(question, device, weights.on(device), _context(card, question.rules))
+    attempt = Attempt(question, device, loaded.on(device), _context(card, question.rules))
     served = attempt.best()
     longest, bound = attempt.longest(served) if known else (None, False)
     copies = _copies(served) if known else None

@@ -32,6 +32,9 @@ _OF_VLLM: dict[str, Any] = {
     "max_num_batched_tokens": None,
     "enforce_eager": False,
     "language_model_only": False,
+    "enable_lora": False,
+    "max_loras": None,
+    "max_lora_rank": None,
 }
 
 
@@ -104,6 +107,21 @@ def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--language-model-only", action="store_true", help="vllm: leave out what reads images and sound"
     )
+    parser.add_argument(
+        "--enable-lora", action="store_true", help="vllm: keep slots for LoRA adapters beside the weights"
+    )
+    parser.add_argument(
+        "--max-loras",
+        type=count("--max-loras"),
+        metavar="N",
+        help="vllm, with --enable-lora: adapters in one batch, each a slot (default: 1)",
+    )
+    parser.add_argument(
+        "--max-lora-rank",
+        type=count("--max-lora-rank"),
+        metavar="N",
+        help="vllm, with --enable-lora: largest rank of an adapter, 8 to 512 in vLLM's steps (default: 16)",
+    )
 
 
 def _share(text: str) -> float:
@@ -175,6 +193,9 @@ def vllm_request(arguments: argparse.Namespace, model: str) -> VllmRequest:
         max_num_batched_tokens=arguments.max_num_batched_tokens,
         enforce_eager=arguments.enforce_eager,
         language_only=arguments.language_model_only,
+        lora=arguments.enable_lora,
+        max_loras=arguments.max_loras,
+        max_lora_rank=arguments.max_lora_rank,
         trust_remote_code=arguments.trust_remote_code,
     )
 

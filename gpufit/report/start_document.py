@@ -163,6 +163,7 @@ def _parts(verdict: StartVerdict, tokens: int) -> Parts:
     one = verdict.served.start
     return Parts(
         weights_bytes=one.part("weights").amount.point_bytes,
+        buffers_bytes=sum(part.amount.point_bytes for part in one.parts if part.name == "lora"),
         kv_cache_bytes=verdict.kv_bytes(tokens),
         activations_bytes=one.part("activation").amount.point_bytes,
     )

@@ -12,7 +12,7 @@ class PartFigures(Record, frozen=True, kw_only=True):
     """One part of what a rank takes before the KV pool."""
 
     name: str
-    """`weights`, `activation`, `non_torch`, `cuda_graphs`."""
+    """`weights`, `lora` (where adapters are on), `activation`, `non_torch`, `cuda_graphs`."""
     size_bytes: int
     lower_bytes: int
     upper_bytes: int

@@ -8,7 +8,13 @@ from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.start_figures import CountFigures, StartFigures
 from gpufit.units import format_size, format_tokens
 
-TITLES = {"weights": "weights", "activation": "activation", "non_torch": "outside torch", "cuda_graphs": "CUDA graphs"}
+TITLES = {
+    "weights": "weights",
+    "lora": "LoRA slots",
+    "activation": "activation",
+    "non_torch": "outside torch",
+    "cuda_graphs": "CUDA graphs",
+}
 """Parts of a start as they read on screen."""
 
 PART_HEADERS = ("a rank", "likely", "between", "how it came about")

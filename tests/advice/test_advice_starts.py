@@ -17,7 +17,7 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_catalog
 from gpufit.errors import UsageError
-from gpufit.memory.engines.vllm import Device, Ranks, Settings, rules_of
+from gpufit.memory.engines.vllm import Device, Lora, Ranks, Settings, rules_of
 from gpufit.memory.engines.vllm.start import least_utilization
 
 QWEN = architecture_of(CONFIGS["Qwen/Qwen3-8B"], "Qwen3-8B")
@@ -25,7 +25,7 @@ CARDS = load_catalog().cards
 ORDER = [Verdict.DOES_NOT_FIT, Verdict.TOO_CLOSE, Verdict.FITS]
 
 
-def question(length: int = 4096, concurrency: int = 8, tp: int = 1, **flags: float) -> Question:
+def question(length: int = 4096, concurrency: int = 8, tp: int = 1, **flags: object) -> Question:
     chosen = Settings(max_model_len=length, ranks=Ranks(tp), **flags)  # type: ignore[arg-type]
     return Question("Qwen3-8B", QWEN, "BF16", None, rules_of(), chosen, concurrency)
 
@@ -87,6 +87,21 @@ def test_a_need_is_the_sum_of_its_parts_and_grows_with_the_sequences() -> None:
     served = eight.served
     allocated = eight.allocated(4096)
     assert eight.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
+
+
+def test_slots_for_adapters_count_in_a_need_also_where_they_are_on_top_of_the_budget() -> None:
+    counted, on_top = (
+        [judged(replace(question(**flags), rules=rules_of(version)), card("h100-sxm-80gb")) for flags in ({}, slots)]
+        for version in ("0.8.5", "0.7.3")
+        for slots in ({"lora": Lora(8, 64)},)
+    )
+    # Qwen3-8B: 36 layers; q and o 4,096 square, k and v 1,024 wide, an MLP of 12,288.
+    a_layer = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 2 * (4096 + 12288) + (12288 + 4096)
+    for without, with_slots in (counted, on_top):
+        more = with_slots.need(4096).point_bytes - without.need(4096).point_bytes
+        assert more == 36 * a_layer * 8 * 64 * 2
+    assert counted[1].allocated(4096).point_bytes > counted[0].allocated(4096).point_bytes
+    assert on_top[1].allocated(4096) == on_top[0].allocated(4096)
 
 
 def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:

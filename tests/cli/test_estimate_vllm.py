@@ -406,6 +406,37 @@ def test_trust_remote_code_changes_the_command_alone(gpufit: Run, small: Path) -
     assert as_json(gpufit, "estimate", small, "--trust-remote-code") == as_json(gpufit, "estimate", small)
 
 
+def test_slots_for_adapters_are_a_part_of_their_own_and_stand_in_the_command(gpufit: Run, qwen: Path) -> None:
+    asked = ("estimate", qwen, *QUESTION, "--gpu", "h200-sxm", "--tp", "2", "--enforce-eager")
+    (_, without), (row, start) = (
+        only(as_json(gpufit, *asked, *more)) for more in ((), ("--enable-lora", "--max-loras", "4"))
+    )
+    # Qwen3-32B over two ranks, elements a rank of an adapter: A of column layers and B of row layers are whole.
+    a_layer = (5120 + 4096) + 2 * (5120 + 512) + (4096 + 5120) + 2 * (5120 + 12800) + (12800 + 5120)
+    vocabulary = 2 * (151936 + 5120)
+    gathered = 151936 * 8
+    slots = part(start, "lora")["size_bytes"]
+    assert slots == pytest.approx((64 * a_layer + vocabulary) * 4 * 16 * 2 + gathered, abs=4 * MIB)
+    assert without["kv_pool_bytes"] - start["kv_pool_bytes"] == slots
+    assert row["parts"]["buffers_bytes"] == slots
+    assert "--enable-lora --max-loras 4 --max-lora-rank 16" in start["serve_command"]
+    assert [one["name"] for one in without["parts"]] == ["weights", "activation", "non_torch", "cuda_graphs"]
+
+
+def test_defaults_of_adapters_are_said_to_be_assumed(gpufit: Run, small: Path) -> None:
+    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l4", "--enable-lora")
+    assert {one.split(",")[0] for one in document["assumptions"]} >= {"--max-loras 1", "--max-lora-rank 16"}
+
+
+def test_a_family_without_adapters_is_one_line(gpufit: Run, tmp_path: Path) -> None:
+    model = folder_of("tiiuae/falcon-7b-instruct", tmp_path)
+    for command in ("estimate", "fit"):
+        card = ("--gpu", "l4") if command == "estimate" else ()
+        done = gpufit(command, model, "--engine", "vllm", "--enable-lora", *card)
+        assert (done.code, done.stdout) == (2, "")
+        assert "vLLM 0.29.0 takes no adapters for FalconForCausalLM; leave it out" in done.error
+
+
 def test_a_step_of_few_tokens_runs_no_more_sequences(gpufit: Run, small: Path) -> None:
     flags = ("--engine", "vllm", "--gpu", "l40s", "--max-num-batched-tokens", "100")
     _, start = only(as_json(gpufit, "estimate", small, *flags))
@@ -533,6 +564,10 @@ def test_every_format_says_the_same(gpufit: Run, qwen: Path, tmp_path: Path, for
         (("--save", "profile.json"), "--save writes a profile"),
         (("--gpu-memory-utilization", "1.5"), "above 0 and at most 1"),
         (("--card", "h100"), "could be several cards"),
+        (("--max-loras", "2"), "--max-loras goes with --enable-lora, which was not given"),
+        (("--max-lora-rank", "8"), "--max-lora-rank goes with --enable-lora"),
+        (("--enable-lora", "--max-lora-rank", "24"), "vLLM 0.29.0 takes 1, 8, 16, 32, 64, 128, 256, 320, 512"),
+        (("--enable-lora", "--max-loras", "0"), "--max-loras must be a whole number of at least 1"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(gpufit: Run, qwen: Path, arguments: tuple[str, ...], message: str) -> None:
@@ -564,7 +599,7 @@ def test_a_part_of_an_options_name_is_none(gpufit: Run, small: Path) -> None:
         assert "unrecognized arguments" in done.error
 
 
-@pytest.mark.parametrize("flag", [("--tp", "2"), ("--enforce-eager",), ("--max-num-seqs", "8")])
+@pytest.mark.parametrize("flag", [("--tp", "2"), ("--enforce-eager",), ("--enable-lora",)])
 def test_a_flag_of_vllm_beside_transformers_is_refused(gpufit: Run, qwen: Path, flag: tuple[str, ...]) -> None:
     for command in ("estimate", "fit"):
         done = gpufit(command, qwen, *flag)

@@ -6,9 +6,17 @@ Pure: no torch, no device. `docs/allocator.md` says which rules, and how close t
 from __future__ import annotations
 
 from gpufit.memory.allocator.run import OutOfMemory, Simulation, Usage, least_capacity, simulate
-from gpufit.memory.allocator.settings import Settings, handed_out, parse_settings, rounded_size, segment_size
+from gpufit.memory.allocator.settings import (
+    DEFAULTS,
+    Settings,
+    handed_out,
+    parse_settings,
+    rounded_size,
+    segment_size,
+)
 
 __all__ = [
+    "DEFAULTS",
     "OutOfMemory",
     "Settings",
     "Simulation",

@@ -46,6 +46,9 @@ class Settings:
     """Divisions between two powers of two that sizes are rounded up to, by interval. 0 and 1: no such rounding."""
 
 
+DEFAULTS = Settings()
+"""Torch's own, where the environment states none."""
+
 _ITEM = r"([^,:\[\]]+):(\[[^\[\]]*\]|[^,:\[\]]+)"
 _TEXT = re.compile(rf"(?:{_ITEM}(?:,{_ITEM})*,?)?")
 _WITHOUT_EFFECT = frozenset({"release_lock_on_cudamalloc", "graph_capture_record_stream_reuse"})
@@ -95,12 +98,15 @@ def segment_size(size: int) -> int:
     return -(-size // SEGMENT_STEP_BYTES) * SEGMENT_STEP_BYTES
 
 
-def handed_out(size: int) -> int:
-    """Bytes that a block counts as `allocated` which is asked for while nothing is cached: rounded to 512, and with
-    the rest of a segment of its own where that is too small to be split off (1 MiB or less)."""
-    rounded = rounded_size(size, Settings())
-    segment = segment_size(rounded)
-    return segment if rounded >= OWN_SEGMENT_BYTES and segment - rounded <= SMALL_BYTES else rounded
+def handed_out(size: int, settings: Settings = DEFAULTS) -> int:
+    """Bytes that a block counts as `allocated` which is asked for while nothing is cached: rounded, and with the rest
+    of a segment of its own where that is not split off (by default one of 1 MiB or less)."""
+    rounded = rounded_size(size, settings)
+    if settings.expandable_segments or rounded < OWN_SEGMENT_BYTES:
+        return rounded
+    segment, limit = segment_size(rounded), settings.max_split_bytes
+    splits = segment - rounded > SMALL_BYTES and (limit is None or rounded < limit)
+    return rounded if splits else segment
 
 
 def _refused(what: str, why: str) -> UsageError:

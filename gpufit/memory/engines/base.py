@@ -81,13 +81,15 @@ class Part:
     """One part of what an engine takes, on one rank."""
 
     name: str
-    """`weights`, `activation`, `non_torch`, `cuda_graphs`."""
+    """`weights`, `lora`, `activation`, `non_torch`, `cuda_graphs`."""
     amount: Amount
     evidence: Evidence
     words: tuple[str, ...]
     """How the figure came about, ready for a report."""
     peak: Amount | None = None
     """What it takes on the way there, where that may be more than what stays."""
+    on_top: Amount | None = None
+    """What it takes beyond the share of the card that the engine accounts for; None where nothing."""
 
 
 def exactly(size_bytes: int) -> Amount:

@@ -14,7 +14,7 @@ from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import parse_version
-from gpufit.memory.engines.vllm import CURRENT, Ranks, Rules, Settings, plain, rules_of
+from gpufit.memory.engines.vllm import CURRENT, Lora, Ranks, Rules, Settings, plain, rules_of
 from gpufit.memory.engines.vllm.dtypes import refuses_float16, torch_name
 from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES
 from gpufit.memory.engines.vllm.quantization import serve_quantization
@@ -50,6 +50,10 @@ class VllmRequest:
     max_num_batched_tokens: int | None = None
     enforce_eager: bool = False
     language_only: bool = False
+    lora: bool = False
+    max_loras: int | None = None
+    max_lora_rank: int | None = None
+    """With `lora` alone. Absent: vLLM's 1 and 16."""
     trust_remote_code: bool = False
     """For the command alone: nothing of the model runs here."""
 
@@ -149,6 +153,10 @@ def _assumed(request: VllmRequest, settings: Settings) -> Iterator[str]:
         )
     if request.concurrency is None:
         yield "--concurrency 1: one sequence at once"
+    if settings.lora is not None and request.max_loras is None:
+        yield f"--max-loras {settings.lora.max_loras}, vLLM's default: requests of one batch share one adapter"
+    if settings.lora is not None and request.max_lora_rank is None:
+        yield f"--max-lora-rank {settings.lora.max_rank}, vLLM's default: the largest rank of an adapter"
 
 
 def _kv_cache_dtype(asked: str, dtype: str) -> str:
@@ -176,7 +184,20 @@ def _settings(request: VllmRequest, architecture: Architecture, dtype: str) -> S
         kv_cache_dtype=_kv_cache_dtype(request.kv_cache_dtype, dtype),
         enforce_eager=request.enforce_eager,
         language_only=request.language_only,
+        lora=_lora(request),
     )
+
+
+def _lora(request: VllmRequest) -> Lora | None:
+    """The adapters asked for. Raises UsageError for their flags without `--enable-lora`."""
+    given = {"max_loras": request.max_loras, "max_rank": request.max_lora_rank}
+    named = {name: value for name, value in given.items() if value is not None}
+    if request.lora:
+        return Lora(**named)
+    if named:
+        flag = "--max-loras" if request.max_loras is not None else "--max-lora-rank"
+        raise UsageError(f"{flag} goes with --enable-lora, which was not given: add it, or leave {flag} out")
+    return None
 
 
 def _new_tokens(request: VllmRequest, architecture: Architecture, settings: Settings) -> int:

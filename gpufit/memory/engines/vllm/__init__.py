@@ -1,10 +1,11 @@
-"""vLLM: weights a rank, activation peak, memory outside torch, CUDA graphs, and the KV pool that is left.
+"""vLLM: weights and adapters a rank, activation peak, memory outside torch, CUDA graphs, and the KV pool that is left.
 
 `start` puts the parts together; each is a module of its own with its sources.
 """
 
 from __future__ import annotations
 
+from gpufit.memory.engines.vllm.lora import Lora
 from gpufit.memory.engines.vllm.precision import Precision, of_config, plain, quantised
 from gpufit.memory.engines.vllm.serve import serve_flags
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
@@ -15,6 +16,7 @@ from gpufit.memory.engines.vllm.weights import Ranks
 __all__ = [
     "CURRENT",
     "Device",
+    "Lora",
     "Precision",
     "Ranks",
     "Rules",

@@ -10,6 +10,7 @@ from gpufit.architecture.record import Architecture
 from gpufit.memory.carry import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_BYTES
 from gpufit.memory.engines.base import Amount, Part
 from gpufit.memory.engines.vllm.encoder import EncoderProfile, encoder_profile
+from gpufit.memory.engines.vllm.lora import adapts_experts
 from gpufit.memory.engines.vllm.settings import Batch, Device, Settings
 from gpufit.memory.engines.vllm.versions import OWN_KERNEL, Rules, Sampler
 from gpufit.profile.record import Evidence
@@ -93,12 +94,22 @@ def layers_peak(architecture: Architecture, batch: Batch, device: Device, tp: in
     return max(dense, _experts_peak(architecture, batch, tp)) + workspace_bytes(device)
 
 
+def adapters_peak(architecture: Architecture, settings: Settings, batch: Batch, rules: Rules) -> int:
+    """What adapters add inside a layer, in bytes: the float32 product of inputs and A, for up to three layers that are
+    fused (add_lora_linear in vllm/lora/punica_wrapper/punica_gpu.py), in experts for each that a token goes to."""
+    if settings.lora is None:
+        return 0
+    experts = architecture.experts
+    routed = experts.per_token if experts is not None and adapts_experts(architecture, rules) else 1
+    return batch.tokens * 3 * routed * settings.lora.max_rank * 4
+
+
 def activation_part(architecture: Architecture, settings: Settings, batch: Batch, device: Device, rules: Rules) -> Part:
     """The activation peak that vLLM prints after its profile, with what rules it."""
     tp = settings.ranks.tensor
     encoder = None if settings.language_only else encoder_profile(architecture, batch.tokens)
     kept = 0 if encoder is None else encoder.kept_bytes
-    layers = layers_peak(architecture, batch, device, tp) + kept
+    layers = layers_peak(architecture, batch, device, tp) + adapters_peak(architecture, settings, batch, rules) + kept
     samplers = (settings.sampler,) if settings.sampler else rules.samplers
     drawn = [sampler_peak(architecture, batch, device, one, rules) + kept for one in samplers]
     rivals = {"the sampler": drawn[0], "the layers": layers, "the vision encoder": encoder.peak_bytes if encoder else 0}

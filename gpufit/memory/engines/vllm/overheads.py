@@ -38,7 +38,10 @@ _GRAPHS_LESS, _GRAPHS_MORE = 0.85, 4.0
 """Doubt of it: printed were 0.09 to 2.51 GiB. Two graphs are extrapolated to all, which can be far too high
 (https://github.com/vllm-project/vllm/issues/45178)."""
 _LARGEST_GRAPH_TOKENS = 512
-GRAPHS_ON_TOP = (0.0, 0.5, 2.5)
+_GRAPHS_WITH_AND_WITHOUT = (0, 11, 1)
+"""From here on a start with adapters captures each graph twice, with them and without (cudagraph_specialize_lora in
+vllm/config/compilation.py, on by default; in 0.11.2, not in 0.11.0)."""
+_ON_TOP = (0.0, 0.5, 2.5)
 """GiB that capturing takes beyond the budget: printed were -0.88 to 1.03 (a difference of free memory, which can be
 negative), and 2.4 on each of four RTX 4090 in V0 (https://github.com/vllm-project/vllm/issues/7553)."""
 
@@ -75,12 +78,18 @@ def graphs_part(settings: Settings, batch: Batch, rules: Rules) -> Part:
     mode."""
     if settings.enforce_eager:
         return Part("cuda_graphs", exactly(0), Evidence.COMPUTED, ("no graphs: --enforce-eager",))
+    sets = 2 if settings.lora is not None and rules.version.at_least(*_GRAPHS_WITH_AND_WITHOUT) else 1
     if rules.graphs is Graphs.ON_TOP:
-        low, likely, high = GRAPHS_ON_TOP
+        low, likely, high = _ON_TOP
         words = f"captured on top of the budget: about {likely:g} GiB more, {low:g} to {high:g} GiB by reports"
-        return Part("cuda_graphs", exactly(0), Evidence.COMPUTED, (words,))
-    count = graph_count(batch.sequences)
+        if sets > 1:
+            words += f" without adapters, and up to {sets * high:g} GiB with a second set for them"
+        amount = _gib((low, likely, sets * high))
+        return Part("cuda_graphs", exactly(0), Evidence.COMPUTED, (words,), on_top=amount)
+    count = sets * graph_count(batch.sequences)
     words = f"an estimate for {count} graphs, which this release subtracts before it sizes the pool"
+    if sets > 1:
+        words += "; half of them run adapters"
     return Part("cuda_graphs", around(count * _GRAPH_BYTES, _GRAPHS_LESS, _GRAPHS_MORE), Evidence.ASSUMED, (words,))
 
 

@@ -33,6 +33,9 @@ def serve_flags(
         flags += ["--kv-cache-dtype", one.settings.kv_cache_dtype]
     if one.settings.ranks.expert:
         flags.append("--enable-expert-parallel")
+    if one.settings.lora is not None:
+        flags += ["--enable-lora", "--max-loras", str(one.settings.lora.max_loras)]
+        flags += ["--max-lora-rank", str(one.settings.lora.max_rank)]
     if one.settings.enforce_eager:
         flags.append("--enforce-eager")
     if one.settings.one_pool:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 
 from gpufit.catalog.record import Card
 from gpufit.errors import UsageError
+from gpufit.memory.allocator import DEFAULTS
+from gpufit.memory.allocator import Settings as AllocatorSettings
 from gpufit.memory.engines.vllm.layers import DEFAULT_BLOCK_TOKENS
+from gpufit.memory.engines.vllm.lora import Lora
 from gpufit.memory.engines.vllm.versions import Rules, Sampler
 from gpufit.memory.engines.vllm.weights import ONE_CARD, Ranks
 from gpufit.units import GIB
@@ -78,6 +81,10 @@ class Settings:
     """Where it is known: the log says "Using FlashInfer for top-p & top-k sampling", or that it is not available."""
     chunked: bool | None = None
     """`--enable-chunked-prefill`; V1 always does."""
+    lora: Lora | None = None
+    """`--enable-lora`; None: without."""
+    allocator: AllocatorSettings = DEFAULTS
+    """What PYTORCH_CUDA_ALLOC_CONF sets for the process."""
 
     def __post_init__(self) -> None:
         if self.max_model_len < 1:

@@ -11,6 +11,7 @@ from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
 from gpufit.memory.engines.vllm.activation import activation_part
 from gpufit.memory.engines.vllm.dtypes import refused_on
 from gpufit.memory.engines.vllm.loading import limited_by_loading, loading_words
+from gpufit.memory.engines.vllm.lora import lora_part
 from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
 from gpufit.memory.engines.vllm.pool import Pool, pool_of
 from gpufit.memory.engines.vllm.precision import Precision
@@ -85,16 +86,16 @@ def start(
     rules: Rules,
     model: str = "",
     *,
-    loaded: Part | None = None,
+    loaded: tuple[Part, ...] | None = None,
 ) -> VllmStart:
-    """Work out a start; `loaded` is its `weights_part`, where that is known already.
+    """Work out a start; `loaded` are its `loaded_parts`, where they are known already.
 
-    Raises UsageError where vLLM could not divide the model, or no rule covers it.
+    Raises UsageError where vLLM could not divide the model or refuses a flag, or no rule covers it.
     """
     _refuse_too_long(architecture, settings)
     batch = batch_of(settings, device, rules)
     parts = (
-        loaded or weights_part(architecture, precision, device, settings),
+        *(loaded or loaded_parts(architecture, precision, device, settings, rules)),
         activation_part(architecture, settings, batch, device, rules),
         non_torch_part(device, settings, rules),
         graphs_part(settings, batch, rules),
@@ -145,15 +146,23 @@ def start(
     )
 
 
-def weights_part(architecture: Architecture, precision: Precision, device: Device, settings: Settings) -> Part:
-    """The weights on one rank of such a start: the same for every length and batch."""
-    return weights_per_rank(
+def loaded_parts(
+    architecture: Architecture, precision: Precision, device: Device, settings: Settings, rules: Rules
+) -> tuple[Part, ...]:
+    """The weights on one rank of such a start, and slots for adapters where they are on: what vLLM prints after
+    loading, the same for every length and batch."""
+    weights = weights_per_rank(
         architecture,
         settings.ranks,
         precision,
         language_only=settings.language_only,
         nvidia=device.compute_capability is not None,
+        allocator=settings.allocator,
     )
+    if settings.lora is None:
+        return (weights,)
+    size = precision.plain_bytes
+    return weights, lora_part(architecture, settings.ranks, settings.lora, rules, size, settings.allocator)
 
 
 def least_utilization(needed_bytes: int, device: Device) -> float | None:

@@ -8,7 +8,8 @@ from fractions import Fraction
 
 from gpufit.architecture.record import Architecture, AttentionCache, Component, Kind, LatentCache, Split, Weight
 from gpufit.errors import UsageError
-from gpufit.memory.allocator import handed_out
+from gpufit.memory.allocator import DEFAULTS, handed_out
+from gpufit.memory.allocator import Settings as AllocatorSettings
 from gpufit.memory.engines.base import Part, around
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
@@ -129,6 +130,7 @@ def weights_per_rank(
     *,
     language_only: bool = False,
     nvidia: bool = True,
+    allocator: AllocatorSettings = DEFAULTS,
 ) -> Part:
     """The weights part: what vLLM prints after loading, tables of rotary positions included.
 
@@ -138,7 +140,7 @@ def weights_per_rank(
     refuse_indivisible(architecture, ranks)
     tensors = [size for *_, size in tensors_per_rank(architecture, ranks, precision, language_only=language_only)]
     tables = rope_table_sizes(architecture, precision.plain_bytes)
-    allocated = sum(handed_out(size) for size in (*tensors, *tables))
+    allocated = sum(handed_out(size, allocator) for size in (*tensors, *tables))
     less, more = QUANTISED_DOUBT if precision.method is not None else (PLAIN_DOUBT, PLAIN_DOUBT)
     if precision.method is not None and not nvidia:
         more = QUANTISED_DOUBT_ELSEWHERE
@@ -149,7 +151,8 @@ def weights_per_rank(
     ]
     peak = None
     if precision.whole_first:
-        loaded = weights_per_rank(architecture, ranks, Precision(precision.dtype), language_only=language_only)
+        plain = Precision(precision.dtype)
+        loaded = weights_per_rank(architecture, ranks, plain, language_only=language_only, allocator=allocator)
         peak = loaded.amount
         words.append(f"by vLLM's docs loaded in 16 bit first, {format_size(peak.point_bytes)}, and quantised then")
     return Part("weights", around(allocated, less, more), Evidence.COMPUTED, tuple(words), peak)
