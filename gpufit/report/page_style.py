@@ -80,7 +80,8 @@ figure { margin: 0 }
 .cut { fill: var(--mark); font-weight: 700; font-size: 18px; stroke: var(--halo); stroke-width: 3; paint-order: stroke }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0; padding: .1rem .8rem }
 summary { cursor: pointer; font-weight: 600; padding: .35rem 0 }
-pre { background: var(--shade); border-radius: .4rem; padding: .6rem .8rem; white-space: pre; overflow-x: auto; margin: .6rem 0 }
+pre { background: var(--shade); border-radius: .4rem; padding: .6rem .8rem; white-space: pre; overflow-x: auto;
+  margin: .6rem 0 }
 .notes li { margin: .2rem 0 }
 footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--line); font-size: .875rem }
 @media (max-width: 46rem) {

@@ -13,10 +13,11 @@ from gpufit.report.document import CardRow, FitDocument, PhaseFigures, Price
 from gpufit.report.evidence import MEANINGS, used_evidence
 from gpufit.report.markup import Markup, element, joined
 from gpufit.report.page_style import STYLE
+from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
-from gpufit.units import format_size, format_tokens
+from gpufit.units import format_size
 
 BINARY = False
 
@@ -82,20 +83,7 @@ def _header(document: FitDocument) -> Markup:
 
 
 def _question(document: FitDocument) -> Markup:
-    scenario, model, engine = document.scenario, document.model, document.engine
-    facts = {
-        "context": f"{format_tokens(scenario.context_tokens)} ({scenario.context_tokens:,} tokens a sequence)",
-        "new tokens": f"{scenario.new_tokens:,}" if scenario.new_tokens else "",
-        "sequences at once": f"{scenario.concurrency:,}",
-        "tokens in the cache": f"{scenario.cached_tokens:,} of each sequence at the end" if model.generates else "",
-        "model": f"{model.architecture}, {model.parameters:,} parameters, from {model.source}",
-        "engine": f"{engine.name} {engine.version}, {engine.attention} attention",
-        "profile": f"{document.profile}, of {document.measured_on}",
-        "holds for": document.holds_for,
-        "evidence": f"{document.evidence}: the weakest of all figures below",
-        "offers": document.offers,
-    }
-    pairs = [(element("dt", name), element("dd", text)) for name, text in facts.items() if text]
+    pairs = [(element("dt", fact.title), element("dd", fact.text)) for fact in question_of(document)]
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
