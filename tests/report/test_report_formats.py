@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 import re
 from typing import Any
 
 import msgspec
-import openpyxl
 import pytest
-from builders import make_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from report_builders import FITS, GIB, HUGE, PREFILL_BYTES, UNKNOWN, hard_document
+from report_builders import FITS, GIB, UNKNOWN, hard_document
+from report_readers import CATALOG, as_csv, as_json, as_workbook, real_document
 
-from gpufit import flows
-from gpufit.catalog.store import load_folders
-from gpufit.datadir import shipped_catalog_dir
-from gpufit.memory.terms import Shape
 from gpufit.report.cells import SCREEN_COLUMNS
 from gpufit.report.document import SCHEMA_VERSION, FitDocument
 from gpufit.report.formats.csv import guard
 from gpufit.report.registry import FORMATS, load_format
-
-CATALOG = load_folders([shipped_catalog_dir()])
 
 PART_KEYS = {
     "weights_bytes",
@@ -39,27 +29,6 @@ PART_KEYS = {
     "rounding_bytes",
     "unexplained_bytes",
 }
-
-
-def real_document() -> FitDocument:
-    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, CATALOG.offer_book())
-
-
-def as_json(document: FitDocument) -> dict[str, Any]:
-    def refuse(word: str) -> None:
-        raise AssertionError(f"{word} is not JSON")
-
-    found: dict[str, Any] = json.loads(load_format("json").render_fit(document), parse_constant=refuse)
-    return found
-
-
-def as_csv(document: FitDocument) -> list[dict[str, str]]:
-    text = load_format("csv").render_fit(document).decode("utf-8")
-    return list(csv.DictReader(io.StringIO(text, newline="")))
-
-
-def as_workbook(document: FitDocument, values: bool = False) -> Any:
-    return openpyxl.load_workbook(io.BytesIO(load_format("xlsx").render_fit(document)), data_only=values)
 
 
 def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:

@@ -73,7 +73,7 @@ def _header(document: FitDocument) -> Markup:
     tally = [
         element("li", f"{SYMBOLS[verdict]}: {count}", class_=str(verdict)) for verdict, count in counts.items() if count
     ]
-    lines = [element("p", line, class_="dim") for line in headline(document).splitlines()]
+    lines = [element("p", line, class_="dim") for line in headline(document).split("\n")]
     return element(
         "header",
         element("h1", document.model.name),

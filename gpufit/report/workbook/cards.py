@@ -10,7 +10,8 @@ from gpufit.report.columns import columns_of, screen_columns_of
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline, remark_lines
 from gpufit.report.workbook.paper import Paper
-from gpufit.report.workbook.prices import cell, order_formula
+from gpufit.report.workbook.places import cell
+from gpufit.report.workbook.prices import order_formula
 from gpufit.report.workbook.verdicts import colour_verdicts
 
 _SUMMARY_HEADER = 3
@@ -20,7 +21,7 @@ def write_summary(paper: Paper, document: FitDocument, book: Any) -> None:
     """What a person reads and prints: the headline, the columns of the terminal's table, prices, and the remarks."""
     prices = (column for column in columns_of(document) if column.key.startswith("total_price"))
     _table(paper, _SUMMARY_HEADER, [*screen_columns_of(document), *prices], document, book, readable=True)
-    for number, line in enumerate(headline(document).splitlines()):
+    for number, line in enumerate(headline(document).split("\n")):
         paper.text(number, 0, line, "bold", measured=False)
     for number, line in enumerate(remark_lines(document), start=_SUMMARY_HEADER + len(document.cards) + 2):
         paper.text(number, 0, line, "dim", measured=False)

@@ -7,7 +7,7 @@ from typing import Any
 from gpufit.report.document import FitDocument
 from gpufit.report.part_groups import PART_GROUPS
 from gpufit.report.workbook.paper import Paper
-from gpufit.report.workbook.prices import cell
+from gpufit.report.workbook.places import column_range
 
 SHEET = "parts"
 
@@ -70,8 +70,8 @@ def ceilings_chart(book: Any, document: FitDocument) -> Any:
             "marker": {"type": "diamond", "size": 4, "fill": {"color": "#10161F"}, "border": {"color": "#10161F"}},
             "y_error_bars": {
                 "type": "custom",
-                "plus_values": _range(document, _UP),
-                "minus_values": _range(document, _DOWN),
+                "plus_values": f"={column_range(SHEET, _UP, 1, len(document.cards))}",
+                "minus_values": f"={column_range(SHEET, _DOWN, 1, len(document.cards))}",
                 "line": {"color": "#10161F", "width": 1.25},
             },
         }
@@ -104,8 +104,3 @@ def _series(document: FitDocument, column: int) -> dict[str, Any]:
         "categories": [SHEET, 1, 0, len(document.cards), 0],
         "values": [SHEET, 1, column, len(document.cards), column],
     }
-
-
-def _range(document: FitDocument, column: int) -> str:
-    first, last = cell(1, column), cell(len(document.cards), column)
-    return f"={SHEET}!${first[0]}${first[1:]}:${last[0]}${last[1:]}"

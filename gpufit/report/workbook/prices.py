@@ -10,6 +10,7 @@ from typing import Any
 from gpufit.report.cells import SYMBOLS
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.workbook.paper import Paper
+from gpufit.report.workbook.places import cell, column_range
 from gpufit.report.workbook.verdicts import colour_verdicts
 
 SHEET = "prices"
@@ -89,14 +90,5 @@ def order_formula(document: FitDocument, key: str, card: str) -> str | None:
     if key not in columns:
         return None
     first, last = HEADER_ROW + 1, HEADER_ROW + len(document.cards)
-    return f"=INDEX({_range(columns[key], first, last)},MATCH({card},{_range(_CARD, first, last)},0))"
-
-
-def _range(column: int, first: int, last: int) -> str:
-    letter = cell(0, column)[0]
-    return f"{SHEET}!${letter}${first + 1}:${letter}${last + 1}"
-
-
-def cell(row: int, column: int) -> str:
-    """`C5` of row 4, column 2, both counted from 0; as far as column Z."""
-    return f"{chr(ord('A') + column)}{row + 1}"
+    cards = column_range(SHEET, _CARD, first, last)
+    return f"=INDEX({column_range(SHEET, columns[key], first, last)},MATCH({card},{cards},0))"

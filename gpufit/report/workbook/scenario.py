@@ -7,7 +7,7 @@ from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import FitDocument
 from gpufit.report.question import question_of
 from gpufit.report.workbook.paper import Paper
-from gpufit.report.workbook.prices import cell
+from gpufit.report.workbook.places import cell
 
 SHEET = "scenario"
 
