@@ -172,9 +172,9 @@ def _phase_table(phases: dict[str, PhaseFigures], with_cards: bool) -> Markup:
     rows.append(_size_row("allocated", [one.allocated_bytes for one in phases.values()], "total"))
     rows.append(_size_row("lower bound", [one.allocated_lower_bytes for one in phases.values()]))
     rows.append(_size_row("upper bound", [one.allocated_upper_bytes for one in phases.values()]))
-    over = " of any card named" if with_cards else ""
-    rows.append(_size_row(f"needed, largest{over}", [one.need_bytes for one in phases.values()]))
-    rows.append(_size_row(f"surely enough, largest{over}", [one.need_upper_bytes for one in phases.values()]))
+    if not with_cards:  # else each card has its own, in the verdicts
+        rows.append(_size_row("needed", [one.need_bytes for one in phases.values()]))
+        rows.append(_size_row("surely enough", [one.need_upper_bytes for one in phases.values()]))
     evidence = [element("td", str(one.evidence)) for one in phases.values()]
     rows.append(element("tr", element("th", "evidence", scope="row"), *evidence))
     heads = _heads([("at the peak of", True), *((name, False) for name in phases)])

@@ -34,9 +34,12 @@ def write_cards(paper: Paper, document: FitDocument, book: Any) -> None:
     """Every figure of every card, for formulas and filters."""
     columns = columns_of(document)
     _table(paper, 0, columns, document, book, readable=False)
-    paper.sheet.freeze_panes(1, [column.key for column in columns].index("card") + 1)
+    card = [column.key for column in columns].index("card")
+    paper.sheet.freeze_panes(1, card + 1)
     paper.sheet.autofilter(0, 0, len(document.cards), len(columns) - 1)
     paper.fit_columns()
+    paper.landscape(0, pages=3)
+    paper.sheet.repeat_columns(card)
 
 
 def header_of(column: Column) -> str:

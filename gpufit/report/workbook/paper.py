@@ -112,11 +112,11 @@ class Paper:
         for column, width in self._widths.items():
             self.sheet.set_column(column, column, min(max(width + 2, _NARROW), _WIDE))
 
-    def landscape(self, header_row: int | None) -> None:
-        """Print on A4, all columns on one page's width, the headers on every page."""
+    def landscape(self, header_row: int | None, pages: int = 1) -> None:
+        """Print on A4, all columns on so many pages' width, the headers on every page."""
         self.sheet.set_landscape()
         self.sheet.set_paper(9)
-        self.sheet.fit_to_pages(1, 0)
+        self.sheet.fit_to_pages(pages, 0)
         if header_row is not None:
             self.sheet.repeat_rows(header_row)
 

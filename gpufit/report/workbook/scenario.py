@@ -14,8 +14,6 @@ SHEET = "scenario"
 _ROWS = (
     ("allocated, lower", "allocated_lower_bytes"),
     ("allocated, upper", "allocated_upper_bytes"),
-    ("need, largest of the cards", "need_bytes"),
-    ("surely enough, largest of the cards", "need_upper_bytes"),
 )
 
 
@@ -52,7 +50,7 @@ def _write_phases(paper: Paper, document: FitDocument, first: int) -> None:
         paper.text(at, 0, title)
         for column, figures in enumerate(phases.values(), start=1):
             paper.count(at, column, getattr(figures, key))
-    last = total + 1 + len(_ROWS)
-    paper.text(last, 0, "evidence")
+    evidence = total + 1 + len(_ROWS)
+    paper.text(evidence, 0, "evidence")
     for column, figures in enumerate(phases.values(), start=1):
-        paper.text(last, column, str(figures.evidence), "right")
+        paper.text(evidence, column, str(figures.evidence), "right")
