@@ -6,7 +6,7 @@ Each group has a pattern of its own beside its colour: a bar reads in grey, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from gpufit.report.cells import SYMBOLS
@@ -165,11 +165,12 @@ def patterns() -> Markup:
     return element("svg", element("defs", *defined), class_="patterns", width=0, height=0, aria_hidden="true")
 
 
-def legend(with_ceiling: bool) -> Markup:
-    """What fills and lines mean."""
-    entries = [(_key(*_fills(number, width=24, height=14)), group.title) for number, group in enumerate(PART_GROUPS)]
+def legend(bars: Sequence[Bar]) -> Markup:
+    """What the fills and lines of these bars mean; what none of them has is left out."""
+    shown = [number for number in range(len(PART_GROUPS)) if any(bar.segments[number][1] for bar in bars)]
+    entries = [(_key(*_fills(number, width=24, height=14)), PART_GROUPS[number].title) for number in shown]
     entries.append((_key(element("line", class_="interval", x1=1, y1=7, x2=23, y2=7)), "lower to upper bound"))
-    if with_ceiling:
+    if any(bar.ceiling_bytes is not None for bar in bars):
         entries.append((_key(element("line", class_="ceiling", x1=12, y1=0, x2=12, y2=14)), "the card's capacity"))
     return element("ul", *(element("li", sign, f" {title}") for sign, title in entries), class_="legend")
 

@@ -28,7 +28,7 @@ def question_of(document: FitDocument) -> tuple[Fact, ...]:
         Fact("context (tokens)", scenario.context_tokens, context),
         _count("new tokens", scenario.new_tokens or None),
         _count("sequences at once", scenario.concurrency),
-        _count("tokens of a sequence in the cache at the end", cached),
+        _count("cached tokens of a sequence, at the end", cached),
         _words("model", model.name),
         _words("class", model.architecture),
         _count("parameters", model.parameters),

@@ -238,6 +238,18 @@ def test_a_bar_that_goes_on_is_cut_with_a_mark_and_one_that_ends_is_not() -> Non
     assert "»" not in draw(card_bar(msgspec.structs.replace(FITS, need_upper_bytes=102 * GIB)), "x", "x")
 
 
+def test_a_legend_names_what_its_bars_have_and_no_more() -> None:
+    page = as_page(hard_document())
+    cards, phases = (
+        [node.text.strip() for node in page.section(title).all("ul", "legend")[0].all("li")]
+        for title in ("Parts against each card's ceiling", "Parts at the peak of each phase")
+    )
+    lines = ["lower to upper bound", "the card's capacity"]
+    assert cards == [*(group.title for group in PART_GROUPS), *lines]
+    # A phase is what the allocator handed out: the driver's context is no part of it, and it has no ceiling.
+    assert phases == [*(group.title for group in PART_GROUPS[:-1]), lines[0]]
+
+
 def test_groups_differ_in_more_than_colour() -> None:
     page = as_page(hard_document())
     drawn = {node.attributes["id"]: node.all("path")[0].attributes["d"] for node in page.root.all("pattern")}

@@ -129,17 +129,18 @@ def _exactly(value: Value, text: str) -> Markup | str:
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
-    bars = [
+    bars = [card_bar(row) for row in document.cards]
+    lines = [
         element(
             "li",
             element("span", row.card, element("small", SYMBOLS[row.verdict], class_=str(row.verdict)), class_="name"),
-            draw(card_bar(row), f"{prefix}-card-{number}", card_title(row)),
+            draw(bar, f"{prefix}-card-{number}", card_title(row)),
             _sizes(row.need_bytes, row.need_lower_bytes, row.need_upper_bytes, row.capacity_bytes),
         )
-        for number, row in enumerate(document.cards)
+        for number, (row, bar) in enumerate(zip(document.cards, bars, strict=True))
     ]
     caption = element("figcaption", "Each bar has its card's own scale: the line is what the card offers.")
-    return element("figure", caption, legend(with_ceiling=True), element("ol", *bars, class_="bars"))
+    return element("figure", caption, legend(bars), element("ol", *lines, class_="bars"))
 
 
 def _sizes(size: int, lower: int, upper: int, capacity: int | None = None) -> Markup:
@@ -153,16 +154,17 @@ def _sizes(size: int, lower: int, upper: int, capacity: int | None = None) -> Ma
 def _phases(document: FitDocument, prefix: str) -> Markup:
     phases = document.phases
     full = max((one.allocated_upper_bytes for one in phases.values()), default=0)
-    bars = [
+    bars = [phase_bar(one, full) for one in phases.values()]
+    lines = [
         element(
             "li",
             element("span", str(Phase(name)), class_="name"),
-            draw(phase_bar(one, full), f"{prefix}-phase-{name}", f"allocated at the peak of {name}"),
+            draw(bar, f"{prefix}-phase-{name}", f"allocated at the peak of {name}"),
             _sizes(one.allocated_bytes, one.allocated_lower_bytes, one.allocated_upper_bytes),
         )
-        for name, one in phases.items()
+        for (name, one), bar in zip(phases.items(), bars, strict=True)
     ]
-    figure = element("figure", legend(with_ceiling=False), element("ol", *bars, class_="bars"))
+    figure = element("figure", legend(bars), element("ol", *lines, class_="bars"))
     return joined([figure, _phase_table(phases, bool(document.cards))])
 
 
