@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
     "catalog": "gpufit.cli.commands.catalog",
+    "schema": "gpufit.cli.commands.schema",
     "tui": "gpufit.cli.commands.tui",
 }
 """Verb -> module, in the order of the help."""

@@ -17,6 +17,7 @@ FORMATS: dict[str, str] = {
     "csv": "gpufit.report.formats.csv",
     "markdown": "gpufit.report.formats.markdown",
     "xlsx": "gpufit.report.formats.xlsx",
+    "html": "gpufit.report.formats.html",
 }
 """Format name -> module."""
 
@@ -26,6 +27,7 @@ EXTENSIONS: dict[str, str] = {
     ".csv": "csv",
     ".md": "markdown",
     ".xlsx": "xlsx",
+    ".html": "html",
 }
 """File extension -> format name."""
 

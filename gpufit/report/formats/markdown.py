@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabulate import tabulate
 
 from gpufit.report.cells import printable
@@ -23,10 +25,10 @@ def render_fit(document: FitDocument) -> bytes:
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
     remarks = [*plan_lines(document), *found, *document.assumptions, *document.notes, *remark_lines(document)]
     blocks = [
-        headline(document),
+        _prose(headline(document)),
         *([table] if document.cards else ()),
         *(_start(document, row, start) for row, start in detailed_rows(document)),
-        "\n".join(f"- {line}" for line in remarks if line),
+        "\n".join(f"- {_prose(line, ' ')}" for line in remarks if line),
     ]
     return printable("\n\n".join(blocks) + "\n").encode()
 
@@ -34,7 +36,7 @@ def render_fit(document: FitDocument) -> bytes:
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts, what they come to, and the command."""
     parts = _pipe([[_cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
-    answer = "\n".join(f"- {line}" for line in answer_lines(document, row, start))
+    answer = "\n".join(f"- {_prose(line)}" for line in answer_lines(document, row, start))
     command = f"\n\n{command_title(row)}\n\n```sh\n{start.serve_command}\n```" if start.serve_command else ""
     return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
 
@@ -44,4 +46,12 @@ def _pipe(rows: list[list[str]], headers: list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    return _prose(text, " ").replace("|", "\\|")
+
+
+_SPECIAL = re.compile(r"[\\`*<&\[]")
+"""What would begin a tag, an entity, a link, code or emphasis: a name in somebody's file is shown as it is."""
+
+
+def _prose(text: str, line_end: str = "\n") -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text).replace("\n", line_end)
