@@ -13,6 +13,7 @@ from gpufit.report.document import CardRow, FitDocument, PhaseFigures, Price
 from gpufit.report.evidence import MEANINGS, used_evidence
 from gpufit.report.markup import Markup, element, joined
 from gpufit.report.page_style import STYLE
+from gpufit.report.plan_rows import PLAN_COLUMNS, changed, planned
 from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows
@@ -52,6 +53,7 @@ def _report(document: FitDocument, prefix: str) -> Markup:
         _section("The question", _question(document)),
         *([_section("Verdicts", _verdicts(document))] if document.cards else ()),
         *([_section("Parts against each card's ceiling", _bars(document, prefix))] if document.cards else ()),
+        *_plans(document),
         *_starts(document),
         _section("Parts at the peak of each phase", _phases(document, prefix)),
         *([_section("Prices", _prices(document))] if document.cards else ()),
@@ -186,6 +188,36 @@ def _phase_table(phases: dict[str, PhaseFigures], with_cards: bool) -> Markup:
 def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Markup:
     cells = [element("td", _exactly(size, format_size(size))) for size in sizes]
     return element("tr", element("th", title, scope="row"), *cells, class_=kind)
+
+
+def _plans(document: FitDocument) -> list[Markup]:
+    """Several of a card, and what would make one do; nothing where one of each does."""
+    columns = [one for one in PLAN_COLUMNS if one.key not in ("arrangement", "copies")]  # both stand in the words
+    rows = [
+        element(
+            "tr",
+            *(
+                element("th", one.text(row, plan), scope="row")
+                if one.key == "card"
+                else element(
+                    "td", _exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
+                )
+                for one in columns
+            ),
+        )
+        for row, plan in planned(document)
+    ]
+    changes: dict[str, list[str]] = {}
+    for row, words in changed(document):
+        changes.setdefault(row.card, []).append(words)
+    content = []
+    if rows:
+        heads = _heads((one.title, one.words) for one in columns)
+        content.append(_table("Sizes are those of the fullest card of each arrangement.", heads, rows))
+    if changes:
+        content.append(element("p", "What would make a single card do:"))
+        content.append(_lines(f"{card}: {'; '.join(words)}" for card, words in changes.items()))
+    return [_section("Several cards", *content)] if content else []
 
 
 def _starts(document: FitDocument) -> list[Markup]:

@@ -9,7 +9,7 @@ import xlsxwriter
 
 from gpufit.report.cells import printable
 from gpufit.report.document import FitDocument
-from gpufit.report.workbook import parts, prices, scenario
+from gpufit.report.workbook import parts, plans, prices, scenario
 from gpufit.report.workbook.cards import write_cards, write_summary
 from gpufit.report.workbook.evidence import write_evidence
 from gpufit.report.workbook.paper import FORMATS, Paper
@@ -21,8 +21,9 @@ _EPOCH = datetime.datetime(2000, 1, 1)
 
 def render_fit(document: FitDocument) -> bytes:
     """Sheets: `summary` (to read and print), `chart` (parts against ceilings), `cards` (every figure, one row a card,
-    sizes in GiB), `prices` (the seller's lots and prices to change, totals by formula), `parts` (what the chart
-    draws), `scenario` (the question, and bytes by phase), `evidence` (behind each figure, and in words)."""
+    sizes in GiB), `prices` (the seller's lots and prices to change, totals by formula), `arrangements` (several of a
+    card, and what would make one do), `parts` (what the chart draws), `scenario` (the question, and bytes by phase),
+    `evidence` (behind each figure, and in words)."""
     buffer = io.BytesIO()
     options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
     with xlsxwriter.Workbook(buffer, options) as book:
@@ -42,6 +43,8 @@ def render_fit(document: FitDocument) -> bytes:
             chart.sheet.hide_gridlines(2)
         write_cards(paper("cards"), document, book)
         prices.write_prices(paper(prices.SHEET), document, book)
+        if any(row.arrangements or row.changes for row in document.cards):
+            plans.write_plans(paper(plans.SHEET), document)
         parts.write_parts(paper(parts.SHEET), document)
         scenario.write_scenario(paper(scenario.SHEET), document)
         write_evidence(paper("evidence"), document)
