@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from gpufit.advice.verdict import judge
 from gpufit.catalog.detect import detect_card
-from gpufit.catalog.record import Card, Catalog, OfferBook
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
@@ -24,24 +25,26 @@ if TYPE_CHECKING:
 
 
 def fit(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()
 ) -> FitDocument:
     """Judge a profile against cards (all of the catalog's when none are named) at one shape.
 
     Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
     """
-    return judge_cards(profile, where, shape, catalog, book, tuple(cards) or catalog.cards)
+    return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards)
 
 
 def judge_cards(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card]
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card]
 ) -> FitDocument:
     """The same for these cards and no others; for none, the document says what is needed of any card."""
     check_position_limit(profile, shape)
     measured_on = profiled_card(profile, catalog)
     predictor = Predictor(profile)
-    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in cards]
-    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, book)
+    verdicts = [
+        judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card) for card in cards
+    ]
+    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, offers)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:
@@ -115,7 +118,7 @@ def estimate(request: EstimateRequest) -> Profile:
     return compute(request)
 
 
-def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()) -> FitDocument:
+def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()) -> FitDocument:
     """Judge a model that vLLM is to serve against cards (all of the catalog's when none are named).
 
     Raises UsageError or UnreadableInputError, each in one line.
@@ -125,8 +128,8 @@ def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: S
     from gpufit.sources.estimate.vllm import read
 
     served = read(request)
-    verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
-    return build_start_document(served, verdicts, book)
+    verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size)
+    return build_start_document(served, verdicts, offers)
 
 
 def save(profile: Profile, path: Path) -> None:
