@@ -43,7 +43,7 @@ def offer_template(
         _line("seller", _text(seller or "Example Cloud"), given=seller is not None),
         _line("currency", _text(currency or "EUR"), given=currency is not None),
         _line("date", str(today), given=False) + "  # the day on which the prices were read",
-        _line("note", _text("prices without VAT"), given=False) + "  # anything that holds for all of them",
+        _line("note", _text("prices without VAT"), given=False) + "  # if you like: what holds for all of them",
     )
     tables = (_table(card, lots) for card in cards)
     return "\n\n".join([_HEAD.format(folder=folder) + "\n".join(own), *tables]) + "\n"

@@ -50,12 +50,14 @@ def chosen_offers(arguments: argparse.Namespace, catalog: Catalog) -> Offers:
 
 
 def say_offers(offers: Offers) -> None:
-    """Which books lots and prices come from: `prices: offer book acme (Acme GPU, EUR, 2026-11-02)`."""
+    """Which books prices come from: `prices: offer book acme (Acme GPU, EUR, 2026-11-02)`; nothing where none is."""
+    from gpufit.catalog.record import BLANK_BOOK
+
     for book in offers.books:
         if _priced(book):
             say(f"prices: offer book {book.name} ({book.seller}, {book.currency}, {book.date})")
-        else:
-            say(f"prices: none in offer book {book.name} (gpufit catalog offers --template writes one to fill in)")
+        elif book.name != BLANK_BOOK:
+            say(f"prices: none in offer book {book.name} yet")
 
 
 def book_line(book: OfferBook | None, today: datetime.date) -> str:
@@ -65,7 +67,8 @@ def book_line(book: OfferBook | None, today: datetime.date) -> str:
     if book is None or not _priced(book):
         return "sound, no price filled in"
     cards = sum(bool(offer.prices) for offer in book.offers)
-    line = f"sound, {_priced(book)} prices for {cards} cards ({book.seller}, {book.currency}, {book.date})"
+    counted = f"{_counted(_priced(book), 'price')} for {_counted(cards, 'card')}"
+    line = f"sound, {counted} ({book.seller}, {book.currency}, {book.date})"
     offers = Offers((book,), today)
     return f"{line}, {offers.age_days(book)} days old: ask again" if offers.is_stale(book) else line
 
@@ -134,6 +137,10 @@ def currency(text: str) -> str:
 def _priced(book: OfferBook) -> int:
     """How many prices a book has."""
     return sum(len(offer.prices) for offer in book.offers)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _shown(value: object) -> str:
