@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 _HEADERS = ("book", "seller", "currency", "date", "age", "prices", "used", "from")
 
 
+def today() -> datetime.date:
+    """The day it is here: prices age from it. The one place that asks; everything below takes it as an argument."""
+    return datetime.date.today()
+
+
 def add_offers(parser: argparse.ArgumentParser) -> None:
     """`--offers NAME`, once or more."""
     parser.add_argument(
@@ -38,7 +43,6 @@ def chosen_offers(arguments: argparse.Namespace, catalog: Catalog) -> Offers:
     from gpufit.catalog.offers import Offers
     from gpufit.catalog.store import load_offer_book
 
-    today = datetime.date.today()
     books = [
         load_offer_book(Path(name), catalog) if name.endswith(".toml") else catalog.offer_book(name)
         for name in dict.fromkeys(arguments.offers)
@@ -46,7 +50,7 @@ def chosen_offers(arguments: argparse.Namespace, catalog: Catalog) -> Offers:
     twice = [book.name for number, book in enumerate(books) if book.name in [one.name for one in books[:number]]]
     if twice:
         raise UsageError(f"two offer books are called {twice[0]}; rename one of the files")
-    return Offers(tuple(books), today) if books else catalog.offers(today)
+    return Offers(tuple(books), today()) if books else catalog.offers(today())
 
 
 def say_offers(offers: Offers) -> None:
@@ -60,7 +64,7 @@ def say_offers(offers: Offers) -> None:
             say(f"prices: none in offer book {book.name} yet")
 
 
-def book_line(book: OfferBook | None, today: datetime.date) -> str:
+def book_line(book: OfferBook | None, day: datetime.date) -> str:
     """A sound book: `12 prices for 4 cards (Acme GPU, EUR, 2026-11-02)`, and that they are old where they are."""
     from gpufit.catalog.offers import Offers
 
@@ -69,7 +73,7 @@ def book_line(book: OfferBook | None, today: datetime.date) -> str:
     cards = sum(bool(offer.prices) for offer in book.offers)
     counted = f"{_counted(_priced(book), 'price')} for {_counted(cards, 'card')}"
     line = f"sound, {counted} ({book.seller}, {book.currency}, {book.date})"
-    offers = Offers((book,), today)
+    offers = Offers((book,), day)
     return f"{line}, {offers.age_days(book)} days old: ask again" if offers.is_stale(book) else line
 
 
@@ -88,7 +92,7 @@ def books_table(catalog: Catalog) -> str:
 
 def books_plain(catalog: Catalog) -> list[dict[str, object]]:
     """The same as plain values."""
-    offers = catalog.offers(datetime.date.today())
+    offers = catalog.offers(today())
     return [
         {
             "name": book.name,
@@ -112,11 +116,9 @@ def new_book(arguments: argparse.Namespace, catalog: Catalog) -> str:
     from gpufit.datadir import user_catalog_dir
 
     cards = find_cards(catalog, arguments.card) or catalog.cards
-    lots = catalog.offers(datetime.date.today()).books[0]
+    lots = catalog.offers(today()).books[0]
     folder = arguments.catalog or user_catalog_dir()
-    return offer_template(
-        cards, lots, datetime.date.today(), str(folder), seller=arguments.seller, currency=arguments.currency
-    )
+    return offer_template(cards, lots, today(), str(folder), seller=arguments.seller, currency=arguments.currency)
 
 
 def check_new_file(path: Path) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from typing import NamedTuple
 
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import by_seller, lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
 
-PRICE_HEADERS = ("card", "seller", "lots", *(f"{days} days" for days in TERMS), "currency", "offered on")
+PRICE_HEADERS = ("card", "seller", "lots", *(f"total, {days} days" for days in TERMS), "currency", "offered on")
 """The columns of the price table; the price of all lots, for the whole term."""
 LEFT_HEADERS = ("card", "seller", "term", "currency", "offered on", "evidence")
 """Columns of words, in this table and that of costs."""
@@ -54,24 +54,43 @@ def money(amount: float) -> str:
 
 def price_lines(document: FitDocument) -> list[str]:
     """What stands below the price table: the cheapest in each currency, the cards without a price, the speed."""
-    return [*_cheapest_lines(document.cards), *_unpriced_lines(document.cards), *_throughput_lines(document.cards)]
+    return [*_cheapest_lines(document), *_unpriced_lines(document.cards), *_throughput_lines(document.cards)]
 
 
-def _cheapest_lines(rows: Sequence[CardRow]) -> Iterator[str]:
-    """The lowest total of each term among cards that serve the scenario, in each currency by itself."""
-    totals = [(price.total_price, row.card, price) for row in rows for price in row.prices if price.total_price]
-    compared = {card for _, card, _ in totals}, {price.book for *_, price in totals}
-    if max(map(len, compared)) < 2:
+def _cheapest_lines(document: FitDocument) -> Iterator[str]:
+    """The lowest total of each term among cards that serve the scenario: in each currency by itself, and what nobody
+    offers apart from what somebody does."""
+    public = {book.name for book in document.offer_books if book.indicative}
+    totals = [
+        _Total(price.total_price, row.card, price, (price.book in public, price.currency or ""))
+        for row in document.cards
+        for price in row.prices
+        if price.total_price is not None
+    ]
+    if len({(one.card, one.price.book) for one in totals}) < 2:
         return
-    currencies = sorted({price.currency or "" for *_, price in totals})
+    kinds = sorted({one.kind for one in totals})
     for days in TERMS:
-        for currency in currencies:
-            same = [one for one in totals if (one[2].term_days, one[2].currency or "") == (days, currency)]
+        for kind in kinds:
+            same = [one for one in totals if one.price.term_days == days and one.kind == kind]
             if same:
-                total, card, price = min(same, key=itemgetter(0))
-                among = f" of prices in {currency}" if len(currencies) > 1 else ""
-                at = f"{money(total)} {currency} ({price.seller or price.book})"
-                yield f"cheapest for {days} days{among}: {card} at {at}"
+                least = min(same, key=lambda one: one.amount)
+                among = _among(kind) if len(kinds) > 1 else ""
+                seller = least.price.seller or least.price.book
+                yield f"cheapest{among}, {days} days: {least.card} at {money(least.amount)} {kind[1]} ({seller})"
+
+
+class _Total(NamedTuple):
+    amount: float
+    card: str
+    price: Price
+    kind: tuple[bool, str]
+    """Whether it is a public figure, and the currency: only totals of one kind are compared."""
+
+
+def _among(kind: tuple[bool, str]) -> str:
+    public, currency = kind
+    return f" {'public figure' if public else 'offer'} in {currency}"
 
 
 def _unpriced_lines(rows: Sequence[CardRow]) -> Iterator[str]:

@@ -220,8 +220,8 @@ def test_which_books_are_used_is_said(gpufit: Run, profile: Path, tmp_path: Path
 def test_prices_stand_in_the_table_and_currencies_apart(gpufit: Run, profile: Path, tmp_path: Path) -> None:
     folder = offers_folder(tmp_path, acme="420 EUR", other="410 USD", third="430 EUR")
     done = gpufit("fit", profile, *SCENARIO, "--card", "l40s", "--catalog", folder)
-    assert "cheapest for 7 days of prices in EUR: l40s-48gb at 420.00 EUR (acme Ltd)" in done.stdout
-    assert "cheapest for 7 days of prices in USD: l40s-48gb at 410.00 USD (other Ltd)" in done.stdout
+    assert "cheapest offer in EUR, 7 days: l40s-48gb at 420.00 EUR (acme Ltd)" in done.stdout
+    assert "cheapest offer in USD, 7 days: l40s-48gb at 410.00 USD (other Ltd)" in done.stdout
     assert "prices in EUR and USD are never added up or ranked against each other" in done.stdout
 
 

@@ -95,10 +95,18 @@ def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
     dollars = book("usd", Offer(card="x2-80gb", lot_size=1, price_7_days=1.0), currency="USD")
     document = document_of(ACME, BULK, dollars)
     assert price_lines(document) == [
-        "cheapest for 7 days of prices in EUR: x1-80gb at 420.00 EUR (acme Ltd)",
-        "cheapest for 7 days of prices in USD: x2-80gb at 1.00 USD (usd Ltd)",
+        "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
+        "cheapest offer in USD, 7 days: x2-80gb at 1.00 USD (usd Ltd)",
     ]
     assert "prices in EUR and USD are never added up or ranked against each other" in document.notes
+
+
+def test_what_nobody_offers_is_never_the_cheapest_of_what_somebody_does() -> None:
+    public = book("public", Offer(card="x1-80gb", lot_size=1, price_7_days=1.0), indicative=True)
+    assert price_lines(document_of(ACME, BULK, public))[:2] == [
+        "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
+        "cheapest public figure in EUR, 7 days: x1-80gb at 1.00 EUR (public Ltd)",
+    ]
 
 
 def test_one_price_is_not_called_the_cheapest_and_what_has_none_is_named() -> None:

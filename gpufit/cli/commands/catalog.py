@@ -6,13 +6,12 @@ The catalog is TOML: gpufit's own, then yours from the configuration folder, the
 from __future__ import annotations
 
 import argparse
-import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog
 from gpufit.cli.diagnostics import ExitCode, say
-from gpufit.cli.offers import book_line, books_plain, books_table, check_new_file, currency, new_book
+from gpufit.cli.offers import book_line, books_plain, books_table, check_new_file, currency, new_book, today
 from gpufit.cli.output import print_text, write_document
 from gpufit.errors import UsageError
 from gpufit.units import GIB
@@ -70,7 +69,7 @@ def _list(arguments: argparse.Namespace, catalog: Catalog) -> str:
         return _json([card_to_plain(card) for card in catalog.cards])
     from tabulate import tabulate
 
-    offers = catalog.offers(datetime.date.today())
+    offers = catalog.offers(today())
     rows = [_row(card, offers.lot_size(card.id)) for card in catalog.cards]
     numbers = ("memory GB", "usable GiB", "GB/s", "bf16 TFLOPS", "lot")
     align = ["right" if header in numbers else "left" for header in _LIST_HEADERS]
@@ -140,12 +139,12 @@ def _check(arguments: argparse.Namespace) -> int:
     from gpufit.catalog.check import check_book, check_books
     from gpufit.catalog.store import catalog_folders, load_cards
 
-    folders, today = catalog_folders(arguments.catalog), datetime.date.today()
+    folders, day = catalog_folders(arguments.catalog), today()
     cards = load_cards(folders)
-    files = [check_book(path, cards, today) for path in arguments.book]
-    found = files or check_books(folders, cards, today)
+    files = [check_book(path, cards, day) for path in arguments.book]
+    found = files or check_books(folders, cards, day)
     lines = [] if files else _card_lines(cards)
-    lines += [line for one in found for line in one.faults or (f"{one.path}: {book_line(one.book, today)}",)]
+    lines += [line for one in found for line in one.faults or (f"{one.path}: {book_line(one.book, day)}",)]
     print_text("\n".join(lines))
     return ExitCode.UNREADABLE if any(one.faults for one in found) else ExitCode.ANSWERED
 
