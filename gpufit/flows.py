@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +47,24 @@ def judge_cards(
         judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card) for card in cards
     ]
     return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, offers)
+
+
+def choose_offers(catalog: Catalog, names: Sequence[str], today: datetime.date) -> Offers:
+    """The named books, each the name of one in the catalog or a `.toml` file; without any, those used by default.
+
+    Raises UsageError for a book that is not there, UnreadableInputError for a file that is not right.
+    """
+    from gpufit.catalog.store import load_offer_book
+
+    books = tuple(
+        load_offer_book(Path(name), catalog) if name.endswith(".toml") else catalog.offer_book(name)
+        for name in dict.fromkeys(map(str, names))
+    )
+    counts = Counter(book.name for book in books)
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"two offer books are called {twice}; rename one of the files")
+    return Offers(books, today) if books else catalog.offers(today)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:

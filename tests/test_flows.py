@@ -144,3 +144,16 @@ def test_a_card_of_unknown_memory_is_in_the_document_and_fits_nothing() -> None:
     document = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(unknown,)), make_offers())
     assert document.cards[0].verdict is Verdict.UNKNOWN
     assert document.something_fits is False
+
+
+def test_named_books_come_in_the_order_named_each_once_and_a_file_is_one_too(tmp_path: Path) -> None:
+    file = tmp_path / "acme.toml"
+    file.write_text("schema_version = 1\n[l40s-48gb]\nlot_size = 3\n")
+    named = flows.choose_offers(CATALOG, ["public-indicative", str(file), "public-indicative"], TODAY)
+    assert [book.name for book in named.books] == ["public-indicative", "acme"]
+    assert named.today == TODAY
+    assert flows.choose_offers(CATALOG, [str(file)], TODAY).lot_size("l40s-48gb") == 3
+    assert flows.choose_offers(CATALOG, [], TODAY) == CATALOG.offers(TODAY)
+    file.rename(tmp_path / "blank.toml")
+    with pytest.raises(UsageError, match="two offer books are called blank; rename one of the files"):
+        flows.choose_offers(CATALOG, ["blank", str(tmp_path / "blank.toml")], TODAY)

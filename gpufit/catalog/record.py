@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -348,9 +347,9 @@ class Catalog(Row, frozen=True, kw_only=True):
         usual = tuple(book for book in self.offer_books if not book.indicative)
         return tuple(book for book in usual if book.name != BLANK_BOOK) or usual
 
-    def offers(self, today: datetime.date, names: Sequence[str] = ()) -> Offers:
-        """The named books, or those used by default, as they stand on a day. Raises UsageError for an unknown name."""
-        return Offers(tuple(self.offer_book(name) for name in dict.fromkeys(names)) or self.default_books, today)
+    def offers(self, today: datetime.date) -> Offers:
+        """The books that are used by default, as they stand on a day."""
+        return Offers(self.default_books, today)
 
 
 def catalog_order(card: Card) -> tuple[float, str]:

@@ -36,21 +36,13 @@ def add_offers(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen_offers(arguments: argparse.Namespace, catalog: Catalog) -> Offers:
-    """The books that were named, or those used by default, as they stand today.
+    """The books that `--offers` names, or those used by default, as they stand today.
 
     Raises UsageError for a book that is not there, UnreadableInputError for a file that is not right.
     """
-    from gpufit.catalog.offers import Offers
-    from gpufit.catalog.store import load_offer_book
+    from gpufit.flows import choose_offers
 
-    books = [
-        load_offer_book(Path(name), catalog) if name.endswith(".toml") else catalog.offer_book(name)
-        for name in dict.fromkeys(arguments.offers)
-    ]
-    twice = [book.name for number, book in enumerate(books) if book.name in [one.name for one in books[:number]]]
-    if twice:
-        raise UsageError(f"two offer books are called {twice[0]}; rename one of the files")
-    return Offers(tuple(books), today()) if books else catalog.offers(today())
+    return choose_offers(catalog, arguments.offers, today())
 
 
 def say_offers(offers: Offers) -> None:

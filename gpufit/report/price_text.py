@@ -105,10 +105,11 @@ def _unpriced_lines(rows: Sequence[CardRow]) -> Iterator[str]:
 def _throughput_lines(rows: Sequence[CardRow]) -> Iterator[str]:
     for row in rows:
         if row.throughput is not None:
-            yield f"{row.card}: {_rates(row.throughput)}: {row.throughput.how} ({row.throughput.evidence})"
+            yield f"{row.card}: {rates_text(row.throughput)}: {row.throughput.how} ({row.throughput.evidence})"
 
 
-def _rates(one: ThroughputFigures) -> str:
+def rates_text(one: ThroughputFigures) -> str:
+    """Tokens and inputs a second, and that it is at least so much where the scenario itself was not measured."""
     generated = one.generated_tokens_per_second
     tokens = f"{one.prompt_tokens_per_second:,.1f} prompt" if generated is None else f"{generated:,.1f} generated"
     return f"{'at least ' if one.lower_bound else ''}{tokens} tokens/s, {one.inputs_per_second:.4g} inputs/s"

@@ -28,10 +28,10 @@ def test_the_user_s_own_books_are_used_together_and_else_the_blank_one() -> None
     assert Catalog(cards=(), offer_books=(PUBLIC,)).default_books == ()
 
 
-def test_named_books_come_in_the_order_named_each_once_and_public_figures_only_so() -> None:
+def test_public_figures_are_a_book_that_can_be_named() -> None:
     catalog = Catalog(cards=(), offer_books=(BLANK, PUBLIC, A, B))
     assert names(catalog.offers(TODAY).books) == ["a", "b"]
-    assert names(catalog.offers(TODAY, ["public", "b", "public"]).books) == ["public", "b"]
+    assert catalog.offer_book("public") is PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_named_books_come_in_the_order_named_each_once_and_public_figures_only_s
 )
 def test_a_book_that_is_not_there_is_said_with_those_that_are(name: str, said: str) -> None:
     with pytest.raises(UsageError) as caught:
-        Catalog(cards=(), offer_books=(BLANK, PUBLIC)).offers(TODAY, [name])
+        Catalog(cards=(), offer_books=(BLANK, PUBLIC)).offer_book(name)
     assert str(caught.value) == said
 
 
