@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
-from gpufit.catalog.row import Count, Rate, Row, Words
+from gpufit.catalog.row import Count, Row, Words
 from gpufit.errors import UsageError
 
 TERMS = (3, 7, 30)
 """The rental terms that an offer prices, in days."""
 
+
+Amount = Annotated[float, msgspec.Meta(gt=0, le=1e12)]
+"""A price in the book's currency; a larger one is a slip of the keyboard, in any currency."""
 
 STALE_DAYS = 30
 """A price older than this has to be asked for again.
@@ -30,11 +34,11 @@ class Offer(Row, frozen=True, kw_only=True):
     """The card's id in the catalog."""
     lot_size: Count
     """Cards in a lot; a lot cannot be split."""
-    price_3_days: Rate | None = None
+    price_3_days: Amount | None = None
     """One lot for 3 days, in the book's currency; None while blank."""
-    price_7_days: Rate | None = None
+    price_7_days: Amount | None = None
     """One lot for 7 days."""
-    price_30_days: Rate | None = None
+    price_30_days: Amount | None = None
     """One lot for 30 days."""
     source: Words | None = None
     """Where the lot size or the prices were read."""

@@ -173,6 +173,7 @@ def test_an_offer_book() -> None:
     ("old", "new", "said"),
     [
         ("price_3_days = 100", "price_3_days = 0", "b.toml: card x1-48gb: price_3_days: expected float > 0.0"),
+        ("price_3_days = 100", "price_3_days = 1e13", "b.toml: card x1-48gb: price_3_days: expected float <= 1"),
         ("price_3_days = 100", "price_3_days = -1", "b.toml: card x1-48gb: price_3_days: expected float > 0.0"),
         ("price_3_days = 100", "price_3_days = ''", "b.toml: card x1-48gb: price_3_days: expected float"),
         (
