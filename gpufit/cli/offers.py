@@ -101,6 +101,21 @@ def books_plain(catalog: Catalog) -> list[dict[str, object]]:
     ]
 
 
+def offers_plain(catalog: Catalog, card_id: str) -> dict[str, dict[str, object]]:
+    """What every book says of a card, by the book's name, as plain values: lot, prices, source and note."""
+    import msgspec
+
+    found: dict[str, dict[str, object]] = {}
+    for book in catalog.offer_books:
+        for offer in book.offers:
+            if offer.card == card_id and (offer.prices or offer.note):
+                table = msgspec.to_builtins(offer)
+                own = {"seller": book.seller, "currency": book.currency, "date": book.date and str(book.date)}
+                kept = {key: value for key, value in {**own, **table}.items() if value is not None}
+                found[book.name] = {key: value for key, value in kept.items() if key != "card"}
+    return found
+
+
 def new_book(arguments: argparse.Namespace, catalog: Catalog) -> str:
     """A book to fill in, for the named cards or all. Raises UsageError for a card or a file's name that will not do."""
     from gpufit.catalog.query import find_cards

@@ -35,6 +35,23 @@ def test_show_has_figures_and_sources(gpufit: Run) -> None:
     assert "(" not in done.stdout.split("device_names:")[1].splitlines()[0]
 
 
+def test_show_has_what_each_book_asks_with_its_source(gpufit: Run, tmp_path: Path) -> None:
+    _book(tmp_path, "acme")
+    done = gpufit("catalog", "show", "l40s", "--catalog", tmp_path)
+    assert "offers:\n  public-indicative:" in done.stdout
+    assert "note: 0.915 USD a card and hour (median of 8 offers, 0.55 to 1.95)" in done.stdout
+    shown = json.loads(gpufit("catalog", "show", "l40s", "--json", "--catalog", tmp_path).stdout)
+    assert shown["offers"]["acme"] == {
+        "seller": "acme Ltd",
+        "currency": "EUR",
+        "date": str(datetime.date.today()),
+        "lot_size": 1,
+        "price_7_days": 100.0,
+        "price_30_days": 300.5,
+    }
+    assert "offers" not in json.loads(gpufit("catalog", "show", "mi250x", "--json").stdout)
+
+
 def test_check_reads_everything(gpufit: Run) -> None:
     done = gpufit("catalog", "check")
     assert done.code == 0

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog
 from gpufit.cli.diagnostics import ExitCode, say
-from gpufit.cli.offers import book_line, books_plain, books_table, check_new_file, currency, new_book, today
+from gpufit.cli.offers import (
+    book_line,
+    books_plain,
+    books_table,
+    check_new_file,
+    currency,
+    new_book,
+    offers_plain,
+    today,
+)
 from gpufit.cli.output import print_text, write_document
 from gpufit.errors import UsageError
 from gpufit.units import GIB
@@ -96,7 +105,8 @@ def _show(arguments: argparse.Namespace, catalog: Catalog) -> str:
     from gpufit.catalog.query import find_card
 
     card = find_card(catalog, arguments.card)
-    plain = card_to_plain(card)
+    asked = offers_plain(catalog, card.id)
+    plain = {**card_to_plain(card), **({"offers": asked} if asked else {})}
     if arguments.json:
         return _json(plain)
     origin = catalog.card_origins[card.id]
