@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +12,8 @@ from gpufit.advice.arrangements import divisions_of, plans_for
 from gpufit.advice.changes import Alternatives, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Verdict, judge
 from gpufit.catalog.detect import detect_card
-from gpufit.catalog.record import Card, Catalog, OfferBook
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
@@ -26,17 +29,17 @@ if TYPE_CHECKING:
 
 
 def fit(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()
 ) -> FitDocument:
     """Judge a profile against cards (all of the catalog's when none are named) at one shape.
 
     Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
     """
-    return judge_cards(profile, where, shape, catalog, book, tuple(cards) or catalog.cards)
+    return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards)
 
 
 def judge_cards(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card]
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card]
 ) -> FitDocument:
     """The same for these cards and no others; for none, the document says what is needed of any card."""
     check_position_limit(profile, shape)
@@ -44,7 +47,7 @@ def judge_cards(
     predictor = Predictor(profile)
 
     def judged(card: Card) -> CardVerdict:
-        return judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card)
+        return judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card)
 
     verdicts = {card.id: judged(card) for card in cards}
     everything_fits = all(one.verdict is Verdict.FITS for one in verdicts.values())
@@ -54,12 +57,30 @@ def judge_cards(
     advice = [
         CardAdvice(
             one,
-            plans_for(one, divisions, shape, book.lot_size(one.card.id)),
+            plans_for(one, divisions, shape, offers.lot_size(one.card.id)),
             nearest_changes(one, alternatives, shape, [*verdicts.values(), *others]),
         )
         for one in verdicts.values()
     ]
-    return build_fit_document(profile, where, shape, predictor.at(shape), advice, book)
+    return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers)
+
+
+def choose_offers(catalog: Catalog, names: Sequence[str], today: datetime.date) -> Offers:
+    """The named books, each the name of one in the catalog or a `.toml` file; without any, those used by default.
+
+    Raises UsageError for a book that is not there, UnreadableInputError for a file that is not right.
+    """
+    from gpufit.catalog.store import load_offer_book
+
+    books = tuple(
+        load_offer_book(Path(name), catalog) if name.endswith(".toml") else catalog.offer_book(name)
+        for name in dict.fromkeys(map(str, names))
+    )
+    counts = Counter(book.name for book in books)
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise UsageError(f"two offer books are called {twice}; rename one of the files")
+    return Offers(books, today) if books else catalog.offers(today)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:
@@ -133,7 +154,7 @@ def estimate(request: EstimateRequest) -> Profile:
     return compute(request)
 
 
-def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()) -> FitDocument:
+def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()) -> FitDocument:
     """Judge a model that vLLM is to serve against cards (all of the catalog's when none are named).
 
     Raises UsageError or UnreadableInputError, each in one line.
@@ -143,8 +164,8 @@ def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: S
     from gpufit.sources.estimate.vllm import read
 
     served = read(request)
-    verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
-    return build_start_document(served, verdicts, book)
+    verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size)
+    return build_start_document(served, verdicts, offers)
 
 
 def save(profile: Profile, path: Path) -> None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from gpufit import __version__
 from gpufit.advice.arrangements import Plan
 from gpufit.advice.changes import NearestChange
+from gpufit.advice.throughput import NoThroughput, Throughput
 from gpufit.advice.verdict import CardVerdict, Verdict
-from gpufit.catalog.record import Offer, OfferBook
+from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card, rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.predict import PhasePrediction, distance_outside
@@ -31,6 +32,16 @@ from gpufit.profile.record import (
     weakest,
 )
 from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
+from gpufit.report.prices import (
+    BookFigures,
+    Price,
+    ThroughputFigures,
+    book_figures,
+    price_notes,
+    prices_of,
+    throughput_figures,
+    throughput_of,
+)
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
 from gpufit.units import format_size
@@ -75,16 +86,6 @@ class BindingFigures(Record, frozen=True, kw_only=True):
     short_bytes: int
 
 
-class Price(Record, frozen=True, kw_only=True):
-    """One term of an offer; the price is null while the book leaves it blank."""
-
-    term_days: int
-    currency: str | None
-    price_per_lot: float | None
-    total_price: float | None
-    """For all lots of the row."""
-
-
 class CardRow(Record, frozen=True, kw_only=True):
     """One card."""
 
@@ -110,9 +111,11 @@ class CardRow(Record, frozen=True, kw_only=True):
     arrangement: str | None
     cards_needed: int | None
     lot_size: int
+    """Of the first seller that has a price; `prices` has each seller's own."""
     lots: int | None
     idle_cards: int | None
     prices: tuple[Price, ...]
+    """Every term of every seller that has a price; of the first book where none has."""
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
     evidence: Evidence
@@ -124,6 +127,8 @@ class CardRow(Record, frozen=True, kw_only=True):
     start: StartFigures | None = None
     """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
     where the engine sizes no KV pool, and on a card of unknown memory."""
+    throughput: ThroughputFigures | None = None
+    """Only for the very card that the profile was measured on: speed is never carried to another."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +162,9 @@ class FitDocument(Record, frozen=True, kw_only=True):
     """How the cache grows: state, slope and knee; absent without a cache or a memory model."""
     cards: tuple[CardRow, ...]
     offers: str
-    """The offer book that lots and prices come from."""
+    """The offer books that lots and prices come from, by name."""
+    offer_books: tuple[BookFigures, ...] = ()
+    """The same with sellers, dates and age."""
     assumptions: tuple[str, ...]
     """What was replaced, assumed or stretched on the way from the run to the cards."""
     notes: tuple[str, ...]
@@ -180,13 +187,14 @@ def build_fit_document(
     shape: Shape,
     predictions: Sequence[PhasePrediction],
     advice: Sequence[CardAdvice],
-    book: OfferBook,
+    offers: Offers,
 ) -> FitDocument:
     """Put a judged profile into the document that all formats render.
 
     Without cards, what each phase needs is said for a card that nobody has named.
     """
-    rows = tuple(_card_row(one, book.offer(one.verdict.card.id)) for one in advice)
+    rows = tuple(_card_row(profile, shape, one, offers) for one in advice)
+    books = book_figures(offers) if rows else ()
     nowhere = carrier_to_no_card(profile)
     needs = [need for one in advice for need in one.verdict.phases] or [nowhere.need(one) for one in predictions]
     return FitDocument(
@@ -206,9 +214,10 @@ def build_fit_document(
         phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
-        offers=book.name,
+        offers=offers.names,
+        offer_books=books,
         assumptions=(*rules(profile.environment.device), *_plan_rules(rows)) if rows else rules_without_card(),
-        notes=tuple(_notes(profile, shape)),
+        notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
     )
 
 
@@ -239,11 +248,15 @@ def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) 
     )
 
 
-def _card_row(advice: CardAdvice, offer: Offer) -> CardRow:
+def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers) -> CardRow:
     verdict = advice.verdict
     worst, binding = verdict.worst, verdict.binding
     best = advice.plans[0] if advice.plans else None
     lots = None if best is None else best.lots
+    whole = best is None or str(best.arrangement) == str(verdict.arrangement)
+    found = throughput_of(profile, verdict, shape) if whole else None
+    rate = found if isinstance(found, Throughput) else None
+    untimed = (found.why,) if isinstance(found, NoThroughput) and found.measured_here else ()
     return CardRow(
         card=verdict.card.id,
         name=verdict.card.display_name,
@@ -266,25 +279,16 @@ def _card_row(advice: CardAdvice, offer: Offer) -> CardRow:
         max_context_is_position_limit=verdict.max_context_is_position_limit,
         arrangement=None if best is None else str(best.arrangement),
         cards_needed=None if best is None else best.cards_needed,
-        lot_size=offer.lot_size,
+        lot_size=offers.lot_size(verdict.card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
-        prices=prices_of(offer, None if lots is None else lots.lots),
-        remarks=verdict.remarks,
+        prices=prices_of(offers.of(verdict.card.id), None if best is None else best.cards_needed, rate),
+        remarks=(*verdict.remarks, *untimed),
         evidence=verdict.evidence,
+        throughput=None if rate is None else throughput_figures(rate),
         arrangements=arrangement_figures(advice.plans),
         changes=change_figures(advice.changes),
     )
-
-
-def prices_of(offer: Offer, lots: int | None) -> tuple[Price, ...]:
-    """Every term of an offer, with the price of so many lots where both are known."""
-    found = []
-    for term in offer.terms:
-        price = offer.price(term)
-        total = None if price is None or lots is None else price * lots
-        found.append(Price(term_days=term, currency=offer.currency, price_per_lot=price, total_price=total))
-    return tuple(found)
 
 
 def _cells(count: int) -> str:

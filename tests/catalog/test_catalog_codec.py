@@ -173,9 +173,21 @@ def test_an_offer_book() -> None:
     ("old", "new", "said"),
     [
         ("price_3_days = 100", "price_3_days = 0", "b.toml: card x1-48gb: price_3_days: expected float > 0.0"),
+        ("price_3_days = 100", "price_3_days = 1e13", "b.toml: card x1-48gb: price_3_days: expected float <= 1"),
         ("price_3_days = 100", "price_3_days = -1", "b.toml: card x1-48gb: price_3_days: expected float > 0.0"),
         ("price_3_days = 100", "price_3_days = ''", "b.toml: card x1-48gb: price_3_days: expected float"),
-        ("price_3_days = 100", "price_5_days = 9", "b.toml: card x1-48gb: price_5_days: unknown key"),
+        (
+            "price_3_days = 100",
+            "price_30_day = 9",
+            "b.toml: card x1-48gb: price_30_day: unknown key; did you mean price_30_days?",
+        ),
+        (
+            "price_3_days = 100",
+            "per_hour = 9",
+            "b.toml: card x1-48gb: per_hour: unknown key; remove it or correct its spelling",
+        ),
+        ('"EUR"', '"€"', "b.toml: currency: '€' is not a code of three capital letters (ISO 4217)"),
+        ('"EUR"', '"eur"', "b.toml: currency: 'eur' is not a code of three capital letters (ISO 4217)"),
         ("lot_size = 2", "", "b.toml: card x1-48gb: lot_size: missing"),
         ("lot_size = 2", "lot_size = 0", "b.toml: card x1-48gb: lot_size: expected int >= 1"),
         ("lot_size = 2", "lot_size = 2\ncurrency = 'USD'", "b.toml: card x1-48gb: currency: unknown key"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import io
 import json
 from pathlib import Path
@@ -169,3 +170,80 @@ def test_a_real_profile_of_a_cpu_is_scaled_to_cards(gpufit: Run, llama_profile: 
     assert document["evidence"] == "scaled"
     assert any("measured on a CPU" in line for line in document["assumptions"])
     assert {row["evidence"] for row in document["cards"]} == {"scaled"}
+
+
+def offers_folder(folder: Path, **books: str) -> Path:
+    """A catalog folder with books that price the L40S for 7 days: `acme="420 EUR"`, read today."""
+    (folder / "offers").mkdir()
+    for name, price in books.items():
+        amount, currency = price.split()
+        (folder / "offers" / f"{name}.toml").write_text(
+            f'schema_version = 1\nseller = "{name} Ltd"\ncurrency = "{currency}"\ndate = {datetime.date.today()}\n'
+            f"[l40s-48gb]\nlot_size = 1\nprice_7_days = {amount}\n"
+        )
+    return folder
+
+
+def sellers(document: dict[str, Any]) -> list[tuple[str, float | None]]:
+    """Who asks how much for 7 days of the first card."""
+    prices = document["cards"][0]["prices"]
+    return [(price["book"], price["total_price"]) for price in prices if price["term_days"] == 7]
+
+
+def test_prices_come_from_all_books_of_one_s_own_or_from_those_named(
+    gpufit: Run, profile: Path, tmp_path: Path
+) -> None:
+    folder = offers_folder(tmp_path, acme="420 EUR", other="500 USD")
+    asked = (profile, *SCENARIO, "--card", "l40s", "--catalog", folder)
+    every = as_json(gpufit, *asked)
+    assert sellers(every) == [("acme", 420.0), ("other", 500.0)]
+    assert every["offers"] == "acme, other"
+    assert sellers(as_json(gpufit, *asked, "--offers", "other")) == [("other", 500.0)]
+    # 24 hours x 7 days x 0.915 USD, the median that public pages listed.
+    public = as_json(gpufit, *asked, "--offers", "public-indicative", "--offers", "acme")
+    assert sellers(public) == [("public-indicative", 153.72), ("acme", 420.0)]
+    assert sellers(as_json(gpufit, *asked, "--offers", folder / "offers" / "acme.toml")) == [("acme", 420.0)]
+
+
+def test_which_books_are_used_is_said(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    asked = (profile, *SCENARIO, "--card", "l40s")
+    assert gpufit("fit", *asked).stderr == ""
+    folder = offers_folder(tmp_path, acme="420 EUR")
+    said = gpufit("fit", *asked, "--catalog", folder).error
+    assert said == f"prices: offer book acme (acme Ltd, EUR, {datetime.date.today()})"
+    (folder / "offers" / "acme.toml").write_text("schema_version = 1\n[l40s-48gb]\nlot_size = 2\n")
+    unpriced = gpufit("fit", *asked, "--json", "--catalog", folder)
+    assert unpriced.error == "prices: none in offer book acme yet"
+    assert json.loads(unpriced.stdout)["cards"][0]["lot_size"] == 2
+
+
+def test_prices_stand_in_the_table_and_currencies_apart(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    folder = offers_folder(tmp_path, acme="420 EUR", other="410 USD", third="430 EUR")
+    done = gpufit("fit", profile, *SCENARIO, "--card", "l40s", "--catalog", folder)
+    assert "cheapest offer in EUR, 7 days: l40s-48gb at 420.00 EUR (acme Ltd)" in done.stdout
+    assert "cheapest offer in USD, 7 days: l40s-48gb at 410.00 USD (other Ltd)" in done.stdout
+    assert "prices in EUR and USD are never added up or ranked against each other" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("acmee", 2, "no offer book 'acmee'; did you mean acme?"),
+        ("nowhere.toml", 3, "nowhere.toml: cannot be read"),
+    ],
+)
+def test_a_book_that_is_not_there_is_one_line(
+    gpufit: Run, profile: Path, tmp_path: Path, name: str, code: int, said: str
+) -> None:
+    folder = offers_folder(tmp_path, acme="420 EUR")
+    done = gpufit("fit", profile, *SCENARIO, "--catalog", folder, "--offers", name)
+    assert (done.code, done.stdout) == (code, "")
+    assert said in done.error
+
+
+def test_two_books_of_one_name_are_refused(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    folder = offers_folder(tmp_path, acme="420 EUR")
+    both = ("--offers", "acme", "--offers", folder / "offers" / "acme.toml")
+    done = gpufit("fit", profile, *SCENARIO, "--catalog", folder, *both)
+    assert done.code == 2
+    assert "two offer books are called acme; rename one of the files" in done.error

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import tomllib
 from collections import Counter
+from decimal import Decimal
 
 import pytest
 
@@ -243,6 +245,46 @@ def test_a_filled_in_copy_of_the_blank_book_is_read() -> None:
     book = parse_offer_book(text, "copy.toml", "copy")
     assert (book.seller, book.currency) == ("Example Cloud", "EUR")
     assert {offer.card: offer.prices for offer in book.offers} == {card.id: {7: 1234.5} for card in CATALOG.cards}
+
+
+# What a card and hour was listed at, USD: the median, lowest and highest of the dated on-demand offers of 2026-05-24 in
+# https://github.com/tardellirs/gpu-pricing/blob/8f09a68030967f5c269c304493abf0911dd19858/src/data/offerings.json
+PUBLIC_HOURLY = [
+    ("l40s-48gb", 8, "0.55", "0.915", "1.95"),
+    ("h100-pcie-80gb", 6, "1.74", "2.19", "4.25"),
+    ("h100-sxm-80gb", 12, "1.92", "2.69", "4.76"),
+    ("h200-sxm-141gb", 11, "2.49", "3.5", "4.55"),
+    ("b200-sxm-180gb", 8, "3.99", "5.76", "6.99"),
+]
+
+
+def test_the_public_book_is_dated_marked_and_off_unless_named() -> None:
+    book = CATALOG.offer_book("public-indicative")
+    assert (book.indicative, book.currency, book.date) == (True, "USD", datetime.date(2026, 5, 24))
+    assert book.note is not None
+    assert "nobody offers" in book.note
+    assert [one.name for one in CATALOG.default_books] == ["blank"]
+
+
+@pytest.mark.parametrize(("card_id", "offers", "lowest", "median", "highest"), PUBLIC_HOURLY)
+def test_public_figures_of_the_main_cards(card_id: str, offers: int, lowest: str, median: str, highest: str) -> None:
+    offer = CATALOG.offer_book("public-indicative").offer(card_id)
+    assert (offer.note or "").startswith(
+        f"{median} USD a card and hour (median of {offers} offers, {lowest} to {highest}): "
+    )
+
+
+def test_every_public_price_is_hours_times_the_figure_that_its_note_states() -> None:
+    book = CATALOG.offer_book("public-indicative")
+    priced = [offer for offer in book.offers if offer.prices]
+    assert len(priced) == 28
+    for offer in priced:
+        hourly = Decimal((offer.note or "").split(" USD a card and hour (")[0])
+        expected = {days: float(hourly * 24 * days * offer.lot_size) for days in (3, 7, 30)}
+        assert offer.prices == expected, offer.card
+        assert offer.source is not None
+        assert offer.source.startswith("https://")
+    assert {offer.card: offer.lot_size for offer in priced if offer.lot_size > 1} == {"b200-sxm-180gb": 2}
 
 
 # Figures of the five main cards, typed from the source at the end of each row; each source is also in the card's file.

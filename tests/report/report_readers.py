@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import openpyxl
-from builders import make_profile
+from builders import TODAY, make_offers, make_profile
 from public_models import CONFIGS
 
 from gpufit import flows
+from gpufit.catalog.offers import Offer, OfferBook
 from gpufit.catalog.query import find_cards
-from gpufit.catalog.record import Catalog, Offer, OfferBook
+from gpufit.catalog.record import Catalog
 from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.terms import Shape
@@ -39,11 +40,17 @@ BOOK = OfferBook(
 
 def real_document(book: OfferBook | None = None) -> FitDocument:
     """A profile against every card of the catalog."""
-    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, book or CATALOG.offer_book())
+    return flows.fit(
+        make_profile(),
+        "p.json",
+        Shape(4096, 16, 40),
+        CATALOG,
+        CATALOG.offers(TODAY) if book is None else make_offers(book),
+    )
 
 
 def document_without_cards() -> FitDocument:
-    return flows.judge_cards(make_profile(), "p.json", Shape(512, 4, 4), CATALOG, CATALOG.offer_book(), ())
+    return flows.judge_cards(make_profile(), "p.json", Shape(512, 4, 4), CATALOG, CATALOG.offers(TODAY), ())
 
 
 def served_document(folder: Path, *cards: str) -> FitDocument:
@@ -52,7 +59,7 @@ def served_document(folder: Path, *cards: str) -> FitDocument:
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
     request = VllmRequest(model=str(model), max_model_len=16384, concurrency=16, tensor_parallel=2)
-    return flows.start_vllm(request, CATALOG, CATALOG.offer_book(), find_cards(CATALOG, cards))
+    return flows.start_vllm(request, CATALOG, CATALOG.offers(TODAY), find_cards(CATALOG, cards))
 
 
 def as_json(document: FitDocument) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from textual.binding import Binding
 from tui_builders import GB, make_document, make_loaded, make_row, plain
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Parts
+from gpufit.profile.record import Evidence, Parts
 from gpufit.report.cells import PART_TITLES
-from gpufit.report.document import CardRow, FitDocument, Price
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.prices import Price, ThroughputFigures
 from gpufit.report.summary import headline
 from gpufit.tui.renderables.details import facts, notes, parts_table
 from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
@@ -71,8 +72,32 @@ class TestFacts:
         priced = Price(term_days=3, currency="EUR", price_per_lot=900.0, total_price=900.0)
         blank = [Price(term_days=days, currency="EUR", price_per_lot=None, total_price=None) for days in (7, 30)]
         text = plain(facts(DOCUMENT, make_row(prices=(priced, *blank))))
-        assert "3 days           900.0 EUR" in text
+        assert "3 days           900.00 EUR" in text
         assert "7 days" not in text
+
+    def test_name_each_seller_beside_its_price_and_the_speed_with_its_evidence(self) -> None:
+        asked = [
+            Price(term_days=7, currency=currency, price_per_lot=price, total_price=price, book=seller, seller=seller)
+            for seller, price, currency in (("Acme", 420.0, "EUR"), ("Other", 1500.5, "USD"))
+        ]
+        speed = ThroughputFigures(
+            inputs_per_second=1.25,
+            generated_tokens_per_second=160.0,
+            prompt_tokens_per_second=1280.0,
+            copies=1,
+            cell_context_tokens=1024,
+            cell_new_tokens=128,
+            cell_concurrency=8,
+            cell_inputs_completed=8,
+            cell_wall_seconds=6.4,
+            lower_bound=False,
+            how="",
+            evidence=Evidence.MEASURED,
+        )
+        text = plain(facts(DOCUMENT, make_row(prices=tuple(asked), throughput=speed)))
+        assert "7 days           420.00 EUR (Acme)" in text
+        assert "7 days           1,500.50 USD (Other)" in text
+        assert "throughput       160.0 generated tokens/s, 1.25 inputs/s (measured)" in text
 
 
 class TestParts:

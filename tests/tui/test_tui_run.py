@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from builders import make_profile
 
-from gpufit.errors import UnreadableInputError
+from gpufit.catalog.offers import Offers
+from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.profile.store import save_profile
 from gpufit.tui import run
 from gpufit.tui.loaded import LoadedProfile, read_profiles
@@ -23,9 +24,9 @@ class ShownApp:
     shown: ShownApp | None = None
 
     def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: object, book: object, problems: Sequence[str]
+        self, profiles: Sequence[LoadedProfile], catalog: object, offers: Offers, problems: Sequence[str]
     ) -> None:
-        self.profiles, self.problems = profiles, problems
+        self.profiles, self.offers, self.problems = profiles, offers, problems
 
     def run(self) -> None:
         ShownApp.shown = self
@@ -65,6 +66,15 @@ def test_named_paths_keep_their_order(shown: type[ShownApp], tmp_path: Path) -> 
     assert run.run_tui([tmp_path / "b.json", tmp_path / "a.json"]) == 0
     assert shown.shown is not None
     assert names(shown.shown.profiles) == ["b.json", "a.json"]
+
+
+def test_books_are_the_default_ones_or_those_named(shown: type[ShownApp]) -> None:
+    for named, expected in (([], "blank"), (["public-indicative"], "public-indicative")):
+        assert run.run_tui([], offers=named) == 0
+        assert shown.shown is not None
+        assert shown.shown.offers.names == expected
+    with pytest.raises(UsageError, match="no offer book 'acme'"):
+        run.run_tui([], offers=["acme"])
 
 
 def test_a_catalog_that_cannot_be_read_is_the_callers(shown: type[ShownApp], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from gpufit.cli.arguments import add_catalog
+from gpufit.cli.offers import add_offers
 from gpufit.errors import UsageError
 
 
@@ -16,6 +17,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "profiles", nargs="*", type=Path, metavar="PROFILE", help="profiles to open (default: those in profiles/)"
     )
     add_catalog(parser)
+    add_offers(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,4 +26,4 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("the terminal interface needs a terminal; `gpufit fit PROFILE` prints the same figures")
     from gpufit.tui.run import run_tui
 
-    return run_tui(arguments.profiles, arguments.catalog)
+    return run_tui(arguments.profiles, arguments.catalog, arguments.offers)

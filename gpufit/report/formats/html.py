@@ -9,11 +9,12 @@ from gpufit.profile.record import Parts, Phase
 from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
 from gpufit.report.cells import PART_TITLES, SYMBOLS, Column, Value, lots_text
 from gpufit.report.columns import reads_left, screen_columns_of
-from gpufit.report.document import CardRow, FitDocument, PhaseFigures, Price
+from gpufit.report.document import CardRow, FitDocument, PhaseFigures
 from gpufit.report.evidence import MEANINGS, used_evidence
 from gpufit.report.markup import Markup, element, joined
 from gpufit.report.page_style import STYLE
 from gpufit.report.plan_rows import PLAN_COLUMNS, changed, planned
+from gpufit.report.prices import Price
 from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows

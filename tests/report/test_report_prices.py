@@ -1,0 +1,200 @@
+"""Prices of several sellers, their age and currency, and what work costs where speed was measured."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+from typing import Any
+
+import msgspec
+import openpyxl
+import pytest
+from builders import TODAY, make_card, make_cell, make_offers, make_profile
+
+from gpufit import flows
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.record import Catalog
+from gpufit.memory.terms import Shape
+from gpufit.profile.record import DeviceInfo, Evidence, Profile
+from gpufit.report.document import FitDocument
+from gpufit.report.price_text import cost_rows, price_lines, price_rows
+from gpufit.report.registry import FORMATS, load_format
+
+SHAPE = Shape(512, 4, 4)
+CARD = make_card("x1-80gb", device_names=("MAKER X1",), pci_ids=("10de:1111",))
+OTHER = make_card("x2-80gb", device_names=("MAKER X2",), pci_ids=("10de:2222",))
+
+
+def book(name: str, *offers: Offer, days_ago: int = 0, **fields: Any) -> OfferBook:
+    given = {"seller": f"{name} Ltd", "currency": "EUR", "date": TODAY - datetime.timedelta(days=days_ago)} | fields
+    priced = tuple(msgspec.structs.replace(offer, currency=given["currency"]) for offer in offers)
+    return OfferBook(name=name, offers=priced, **given)
+
+
+def document_of(*books: OfferBook, profile: Profile | None = None, shape: Shape = SHAPE) -> FitDocument:
+    catalog = Catalog(cards=(CARD, OTHER))
+    return flows.fit(profile or make_profile(), "p.json", shape, catalog, make_offers(*books))
+
+
+def card_profile() -> Profile:
+    """Measured on CARD: 4 sequences of 512 tokens with 4 new ones each in 0.5 s."""
+    cells = [make_cell(512, concurrency) for concurrency in (1, 2, 4)]
+    seconds = {1: 0.3, 2: 0.4, 4: 0.5}
+    timed = tuple(
+        msgspec.structs.replace(
+            cell, outcome=msgspec.structs.replace(cell.outcome, wall_seconds=seconds[cell.concurrency])
+        )
+        for cell in cells
+    )
+    profile = make_profile(cells=timed)
+    device = DeviceInfo(kind="cuda", name="MAKER X1", total_bytes=80 * 2**30, pci_id="10de:1111")
+    return msgspec.structs.replace(
+        profile, environment=msgspec.structs.replace(profile.environment, device=device), memory_model=None
+    )
+
+
+ACME = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=420.0))
+BULK = book("bulk", Offer(card="x1-80gb", lot_size=8, price_7_days=2400.0), Offer(card="x2-80gb", lot_size=2))
+
+
+def test_each_seller_s_price_is_for_its_own_lots() -> None:
+    first, second = document_of(ACME, BULK).cards
+    lines = [
+        (price.book, price.seller, price.term_days, price.lot_size, price.lots, price.idle_cards, price.total_price)
+        for price in first.prices
+        if price.total_price is not None
+    ]
+    assert lines == [("acme", "acme Ltd", 7, 1, 1, 0, 420.0), ("bulk", "bulk Ltd", 7, 8, 1, 7, 2400.0)]
+    assert (first.lot_size, first.lots, first.idle_cards) == (1, 1, 0)
+    # Nobody prices the second card: the first book's lines, blank.
+    assert [(price.book, price.price_per_lot) for price in second.prices] == [("acme", None)] * 3
+
+
+def test_lots_that_differ_are_said() -> None:
+    assert any("sellers differ in their lots" in note for note in document_of(ACME, BULK).notes)
+    assert not any("sellers differ" in note for note in document_of(ACME).notes)
+
+
+def test_several_copies_are_priced_by_the_lots_they_need() -> None:
+    """40 sequences of 4k tokens, 25,016 B each, are 4.1 GB; a card of 2 GiB holds a few, so several are needed."""
+    small = make_card("x1-80gb", 2.5)
+    priced = book("bulk", Offer(card="x1-80gb", lot_size=2, price_3_days=10.0))
+    document = flows.fit(
+        make_profile(), "p", Shape(4096, 4, 40), Catalog(cards=(small,)), make_offers(priced), (small,)
+    )
+    (row,) = document.cards
+    assert row.cards_needed is not None
+    assert row.cards_needed > 2
+    lots = -(-row.cards_needed // 2)
+    assert (row.prices[0].lots, row.prices[0].total_price) == (lots, 10.0 * lots)
+
+
+def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
+    dollars = book("usd", Offer(card="x2-80gb", lot_size=1, price_7_days=1.0), currency="USD")
+    document = document_of(ACME, BULK, dollars)
+    assert price_lines(document) == [
+        "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
+        "cheapest offer in USD, 7 days: x2-80gb at 1.00 USD (usd Ltd)",
+    ]
+    assert "prices in EUR and USD are never added up or ranked against each other" in document.notes
+
+
+def test_what_nobody_offers_is_never_the_cheapest_of_what_somebody_does() -> None:
+    public = book("public", Offer(card="x1-80gb", lot_size=1, price_7_days=1.0), indicative=True)
+    assert price_lines(document_of(ACME, BULK, public))[:2] == [
+        "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
+        "cheapest public figure in EUR, 7 days: x1-80gb at 1.00 EUR (public Ltd)",
+    ]
+
+
+def test_one_price_is_not_called_the_cheapest_and_what_has_none_is_named() -> None:
+    assert price_lines(document_of(ACME)) == ["no price, and so not compared: x2-80gb"]
+    assert price_lines(document_of()) == []
+    assert price_rows(document_of()) == []
+
+
+def test_a_stale_price_is_flagged_in_every_format() -> None:
+    """1 March less 74 days is 17 December of the year before: 31 - 17 + 31 + 28 + 1 = 74."""
+    old = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=420.0), days_ago=74)
+    said = "prices of acme are 74 days old (2025-12-17): ask again"
+    document = document_of(old)
+    assert said in document.notes
+    found = {name: load_format(name).render_fit(document) for name in FORMATS}
+    workbook = openpyxl.load_workbook(io.BytesIO(found.pop("xlsx")))
+    in_cells = [cell.value for sheet in workbook for row in sheet.iter_rows() for cell in row]
+    assert said in in_cells
+    for name in ("csv", "json", "markdown", "table"):
+        assert said in found[name].decode(), name
+    row = next(csv.DictReader(io.StringIO(found["csv"].decode())))
+    assert (row["offered_on"], row["price_age_days"], row["price_notes"]) == ("2025-12-17", "74", said)
+    (stored,) = json.loads(found["json"])["offer_books"]
+    assert (stored["offered_on"], stored["age_days"], stored["stale"]) == ("2025-12-17", 74, True)
+    assert "2025-12-17, stale" in found["table"].decode()
+
+
+def test_a_price_of_thirty_days_is_not_flagged_and_one_of_tomorrow_is() -> None:
+    for days_ago, said in ((30, None), (-1, "prices of acme are dated 2026-03-02, a day still to come")):
+        aged = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=420.0), days_ago=days_ago)
+        flagged = [note for note in document_of(aged).notes if "prices of acme" in note]
+        assert bool(flagged) == (said is not None)
+        assert said is None or flagged[0].startswith(said)
+
+
+def test_a_book_without_a_price_for_these_cards_says_nothing() -> None:
+    elsewhere = book("acme", Offer(card="x9", lot_size=1, price_7_days=1.0), days_ago=99, note="no VAT")
+    assert not any("acme" in note for note in document_of(elsewhere).notes)
+
+
+def test_csv_has_a_row_for_each_seller_of_a_card() -> None:
+    text = load_format("csv").render_fit(document_of(ACME, BULK)).decode()
+    rows = [
+        (row["card"], row["seller"], row["lots"], row["total_price_7_days"])
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    assert rows == [
+        ("x1-80gb", "acme Ltd", "1", "420.0"),
+        ("x1-80gb", "bulk Ltd", "1", "2400.0"),
+        ("x2-80gb", "acme Ltd", "1", ""),
+    ]
+
+
+def test_speed_and_cost_stand_at_the_measured_card_alone() -> None:
+    """8 inputs a second for 7 days are 4,838,400, and 4 tokens each 19,353,600: for 420.00, a thousand inputs cost
+    420 / 4838.4 = 0.086806, and a million tokens 420 / 19.3536 = 21.7014."""
+    first, second = document_of(ACME, profile=card_profile()).cards
+    assert first.throughput is not None
+    assert first.throughput.inputs_per_second == pytest.approx(8.0)
+    assert first.throughput.generated_tokens_per_second == pytest.approx(32.0)
+    assert (first.throughput.evidence, first.throughput.lower_bound) == (Evidence.MEASURED, False)
+    (priced,) = [price for price in first.prices if price.total_price is not None]
+    assert priced.cost_per_thousand_inputs == pytest.approx(420 / 4838.4)
+    assert priced.cost_per_million_tokens == pytest.approx(420 / 19.3536)
+    blank = [price for price in first.prices if price.total_price is None]
+    assert all(price.cost_per_million_tokens is None for price in blank)
+    assert second.throughput is None
+    assert all(price.cost_per_thousand_inputs is None for price in second.prices)
+    assert cost_rows(document_of(ACME, profile=card_profile())) == [
+        ["x1-80gb", "acme Ltd", "7 days", "21.70", "0.08681", "EUR", "measured"]
+    ]
+
+
+def test_idle_cards_of_a_lot_are_paid_by_the_work() -> None:
+    (line,) = [price for price in document_of(BULK, profile=card_profile()).cards[0].prices if price.total_price]
+    assert line.idle_cards == 7
+    assert line.cost_per_thousand_inputs == pytest.approx(2400 / 4838.4)
+
+
+def test_a_scenario_without_a_timed_cell_says_so_at_the_measured_card() -> None:
+    first, second = document_of(ACME, profile=msgspec.structs.replace(card_profile(), memory_model=None)).cards
+    assert not any("no throughput" in remark for remark in first.remarks)
+    profile = msgspec.structs.replace(card_profile(), memory_model=make_profile().memory_model)
+    first, second = document_of(ACME, profile=profile, shape=Shape(1024, 4, 4)).cards
+    assert any("no timed cell has 1k tokens of context or more" in remark for remark in first.remarks)
+    assert not any("no throughput" in remark for remark in second.remarks)
+
+
+def test_a_cpu_and_a_simulation_have_no_speed_to_tell() -> None:
+    for profile in (make_profile(), msgspec.structs.replace(card_profile(), evidence=Evidence.SIMULATED)):
+        assert [row.throughput for row in document_of(ACME, profile=profile).cards] == [None, None]
