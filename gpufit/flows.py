@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.verdict import judge
+from gpufit.advice.verdict import Verdict, judge
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog, OfferBook
 from gpufit.errors import UnreadableInputError, UsageError
@@ -15,9 +16,13 @@ from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Profile
-from gpufit.report.document import FitDocument, build_fit_document
+from gpufit.report.document import CardRow, FitDocument, build_fit_document
 
 if TYPE_CHECKING:
+    from gpufit.advice.plan import Ask
+    from gpufit.advice.throughput import NoThroughput, Throughput
+    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_document import OrderDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
@@ -127,6 +132,73 @@ def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: S
     served = read(request)
     verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
     return build_start_document(served, verdicts, book)
+
+
+def order(
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, card: Card, ask: Ask
+) -> OrderDocument:
+    """Plan an order of one card for a scenario and a volume of work.
+
+    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, or no term follows.
+    """
+    from gpufit.advice.throughput import throughput_on
+    from gpufit.report.order_builder import Judged
+
+    asked = judge_cards(profile, where, shape, catalog, book, (card,))
+    row = asked.cards[0]
+    copies = _copies(row, shape.concurrency)
+    worker = asked
+    if copies is not None and copies > 1:
+        # Without a memory model only measured cells answer, and the largest that fits is one of them.
+        share = row.max_concurrency if profile.memory_model is None else -(-shape.concurrency // copies)
+        one = replace(shape, concurrency=share or 1)
+        worker = judge_cards(profile, where, one, catalog, book, (card,))
+        shape = one
+    rate = throughput_on(profile, card, shape)
+    judged = Judged(asked, worker, card, profile.workload.tensor_parallel_size, profile)
+    return _planned(judged, copies, rate, ask, book)
+
+
+def order_start(request: VllmRequest, catalog: Catalog, book: OfferBook, card: Card, ask: Ask) -> OrderDocument:
+    """The same for a model that vLLM is to serve. Raises UsageError or UnreadableInputError, each in one line."""
+    from gpufit.advice.throughput import NoThroughput
+    from gpufit.report.order_builder import Judged
+
+    asked = start_vllm(request, catalog, book, (card,))
+    row, concurrency = asked.cards[0], asked.scenario.concurrency
+    copies = _copies(row, concurrency)
+    worker = asked
+    if copies is not None and copies > 1:
+        share = replace(request, concurrency=-(-concurrency // copies))
+        worker = start_vllm(share, catalog, book, (card,))
+    ranks = 1 if row.start is None else row.start.tensor_parallel_size
+    rate = NoThroughput("no throughput: a start by rules was not measured")
+    return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, book)
+
+
+def _copies(row: CardRow, concurrency: int) -> int | None:
+    """Whole copies that serve all sequences together: one where that is merely not sure, to find out with; None where
+    no number of them does."""
+    if row.verdict is Verdict.FITS:
+        return 1
+    if row.cards_needed is not None and row.max_concurrency:
+        return -(-concurrency // row.max_concurrency)
+    return None if row.verdict is Verdict.DOES_NOT_FIT else 1
+
+
+def _planned(
+    judged: Judged, copies: int | None, rate: Throughput | NoThroughput, ask: Ask, book: OfferBook
+) -> OrderDocument:
+    from gpufit.advice.plan import Site, make_plan
+    from gpufit.report.order_builder import build_order_document
+
+    plan = None
+    if copies is not None:
+        card = judged.card
+        each = judged.row.max_concurrency
+        site = Site(copies, judged.ranks, card.devices_per_card, book.lot_size(card.id), each)
+        plan = make_plan(ask, site, rate)
+    return build_order_document(judged, plan, ask, book)
 
 
 def save(profile: Profile, path: Path) -> None:

@@ -106,7 +106,7 @@ def _run_vllm(arguments: argparse.Namespace, chosen: str) -> int:
     cards = find_cards(catalog, arguments.card)
     request = vllm_request(arguments, arguments.model)
     document = flows.start_vllm(request, catalog, catalog.offer_book(), cards)
-    say(vllm_scenario_line(document))
+    say(vllm_scenario_line(document.scenario))
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
