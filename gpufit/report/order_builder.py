@@ -72,7 +72,7 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         engine=worker.engine,
         scenario=judged.asked.scenario,
         card=_card(judged, plan),
-        idle=None if plan is None else _idle(plan, cost),
+        idle=None if plan is None else _idle(plan, cost, row.verdict is Verdict.FITS),
         term_days=None if plan is None else plan.term_days,
         term_purpose="" if plan is None else PURPOSES[plan.term_days],
         terms=() if plan is None else tuple(_term(option, judged.card, book) for option in plan.options),
@@ -145,7 +145,7 @@ def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
     )
 
 
-def _idle(plan: Plan, cost: Cost) -> Idle | None:
+def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
     left = plan.remainder
     if not left.cards:
         return None
@@ -153,8 +153,8 @@ def _idle(plan: Plan, cost: Cost) -> Idle | None:
         cards=left.cards,
         cost_share=left.cost_share,
         price=None if cost.total_price is None else cost.total_price * left.cost_share,
-        copies=left.copies,
-        sequences=left.sequences,
+        copies=left.copies if fits else None,
+        sequences=left.sequences if fits else None,
     )
 
 
@@ -275,13 +275,14 @@ def _spread(judged: Judged) -> str:
 def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferBook) -> Iterator[str]:
     if plan is not None:
         yield from _work_notes(plan, ask.volume)
-        yield from _cheaper(plan, judged.card, cost, book)
+        if judged.row.verdict is Verdict.FITS:
+            yield from _better_use(plan, judged.card, cost, book)
     yield from judged.worker.notes
     yield from judged.row.remarks
 
 
-def _cheaper(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
-    """What does the same work for less, as far as prices are known, and what is paid for already."""
+def _better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
+    """What is paid for and not used, and what does the same work for less, as far as prices are known."""
     if plan.remainder.copies:
         most = plan.workers + plan.remainder.copies
         yield f"what is paid for holds {most} workers: --workers {most} puts idle cards to work at the same price"

@@ -45,8 +45,8 @@ class Idle(Record, frozen=True, kw_only=True):
     """Idle cards / cards paid for."""
     price: float | None
     """Price x cost_share, for the term."""
-    copies: int
-    """Whole copies of the model."""
+    copies: int | None
+    """Whole copies of the model; null where not even one is sure to fit."""
     sequences: int | None
     """Sequences at once that they surely serve."""
 

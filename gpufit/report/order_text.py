@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpufit.profile.record import Evidence
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.order_document import Idle, OrderDocument, TermFigures
 from gpufit.units import format_size, format_tokens
@@ -37,7 +38,10 @@ def status(document: OrderDocument) -> str:
 
 def evidence_words(document: OrderDocument) -> str:
     """What the figures of memory rest on."""
-    return f"Figures of memory: {document.evidence}, from a profile of {document.measured_on}."
+    words = f"Figures of memory: {document.evidence}, made on {document.measured_on}."
+    if document.evidence is Evidence.MEASURED:
+        return words
+    return f"{words} The checks on arrival measure them on the card itself: stop there if one fails."
 
 
 def scenario_words(document: OrderDocument) -> str:
@@ -78,6 +82,8 @@ def idle_words(idle: Idle, currency: str | None) -> str:
     cost = f"{idle.cost_share:.0%} of the price"
     if idle.price is not None:
         cost += f", {money(idle.price, currency)}"
+    if idle.copies is None:
+        return f"{idle.cards} ({cost})"
     if not idle.copies:
         return f"{idle.cards} ({cost}); too few for another copy of the model"
     copies = counted(idle.copies, "more copy", "more copies")
@@ -110,11 +116,19 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
         ("engine", f"{engine.name} {engine.version}, attention {engine.attention}"),
         ("figures hold for", document.holds_for),
         ("from", f"{document.profile}, {document.measured_on}"),
-        ("scenario", scenario_words(document)),
+        ("scenario", scenario_words(document) + _all_at_once(document)),
         ("work", _volume(document)),
         ("throughput", document.work.throughput or "not asked for"),
         ("hours", hours_words(document)),
     ]
+
+
+def _all_at_once(document: OrderDocument) -> str:
+    """What all workers together run at once, where they run more than was asked for."""
+    together = sum(worker.at_once for worker in document.workers)
+    if together <= document.scenario.concurrency:
+        return ""
+    return f"; {counted(len(document.workers), 'worker')} run {together:,}"
 
 
 def _volume(document: OrderDocument) -> str:

@@ -1,4 +1,4 @@
-"""The order as a workbook: `order` to read and sign, `terms` with the prices to fill in, then workers, job,
+"""The order as a workbook: `order` to read and print, `terms` with the prices to fill in, then workers, job,
 environment, checks and notes. Numbers are numbers; totals are formulas, so that a price typed into `terms` reaches all
 of them."""
 
@@ -13,7 +13,7 @@ import xlsxwriter
 
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.order_document import OrderDocument
-from gpufit.report.order_text import evidence_words, purpose_lines, status, term_holds, title
+from gpufit.report.order_text import evidence_words, price_words, purpose_lines, status, term_holds, title
 from gpufit.units import GIB
 
 BINARY = True
@@ -34,6 +34,7 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "share": {"num_format": "0%", "align": "left"},
     "price": {"num_format": "#,##0.00", "bg_color": "#FFF2CC", "border": 1},
     "sum": {"num_format": "#,##0.00"},
+    "right": {"align": "right", "valign": "top"},
     "cell": {"num_format": "#,##0", "valign": "top"},
     "good": {"bold": True, "bg_color": "#C6EFCE"},
     "bad": {"bold": True, "bg_color": "#FFC7CE"},
@@ -52,10 +53,17 @@ def render_order(document: OrderDocument) -> bytes:
         _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document)
         _workers(_Sheet(book, "workers", (10, 12, 10, 14, 14, 14), formats), document)
         _job(_Sheet(book, "job", (120,), formats), document)
-        _environment(_Sheet(book, "environment", (22, 30, 12, 60, 12), formats), document)
-        _checks(_Sheet(book, "checks", (26, 80, 60), formats), document)
+        _environment(_Sheet(book, "environment", (22, 30, 12, 70, 20), formats), document)
+        _checks(_Sheet(book, "checks", (24, 76, 64), formats), document)
         _notes(_Sheet(book, "notes", (18, 110), formats), document)
     return buffer.getvalue()
+
+
+_WRAPPED = ("text", "code", "head")
+_LINE_POINTS = 15
+"""The height of a line, in points."""
+_SLACK = 4
+"""Characters of a line that wrapping at words may leave empty."""
 
 
 class _Sheet:
@@ -63,7 +71,7 @@ class _Sheet:
 
     def __init__(self, book: Any, name: str, widths: Sequence[int], formats: dict[str, Any]) -> None:
         self._sheet = book.add_worksheet(name)
-        self._formats = formats
+        self._formats, self._widths = formats, widths
         self.row = 0
         """The next row, from 0."""
         for index, width in enumerate(widths):
@@ -72,10 +80,20 @@ class _Sheet:
         self._sheet.set_paper(9)  # A4
         self._sheet.fit_to_pages(1, 0)
 
+    def one_page(self) -> None:
+        """Print it upright on a single page."""
+        self._sheet.set_portrait()
+        self._sheet.fit_to_pages(1, 1)
+
     def line(self, values: Iterable[Value], formats: Sequence[str]) -> int:
         """A row of cells, each in its format; what is None stays blank. The result is its number, from 1."""
+        lines = 1
         for index, (value, name) in enumerate(zip(values, formats, strict=True)):
             self._write(index, value, self._formats[name])
+            if isinstance(value, str) and name in _WRAPPED:
+                lines = max(lines, -(-len(value) // (self._widths[index] - _SLACK)))
+        if lines > 1:  # not every reader finds the height of wrapped text by itself
+            self._sheet.set_row(self.row, lines * _LINE_POINTS)
         self.row += 1
         return self.row
 
@@ -103,6 +121,7 @@ class _Sheet:
 
 
 def _order(sheet: _Sheet, document: OrderDocument) -> None:
+    sheet.one_page()
     sheet.line([title(document)], ["title"])
     sheet.line([status(document)], ["good" if document.ready else "bad"])
     for blocker in document.blockers:
@@ -150,6 +169,8 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.line(["of that for idle cards", None], ["bold", "money"])
     of_idle = None if cost.total_price is None else cost.total_price * (0.0 if idle is None else idle.cost_share)
     sheet.formula(1, f'=IF(ISNUMBER(B{total}),B{total}*B{share},"")', "money", of_idle)
+    if cost.total_price is None:
+        sheet.line(["why no price", price_words(document)], ["bold", "text"])
     sheet.line(["seller", cost.seller], ["bold", "text"])
     sheet.line(["prices of", None if cost.date is None else str(cost.date)], ["bold", "text"])
     sheet.line(["offer book", cost.book], ["bold", "text"])
@@ -162,9 +183,9 @@ def _hours(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.line(["inputs/s of a worker", work.inputs_per_second], ["bold", "decimal"])
     sheet.line(["tokens/s of a worker", work.tokens_per_second], ["bold", "decimal"])
     first = sheet.line(["work, h", work.processing_hours], ["bold", "decimal"])
-    sheet.line(["set-up, h (assumed)", work.setup_hours], ["bold", "decimal"])
-    sheet.line(["checks, h (assumed)", work.checks_hours], ["bold", "decimal"])
-    last = sheet.line(["export, h (assumed)", work.export_hours], ["bold", "decimal"])
+    sheet.line(["set-up, h", work.setup_hours], ["bold", "decimal"])
+    sheet.line(["checks, h", work.checks_hours], ["bold", "decimal"])
+    last = sheet.line(["export, h", work.export_hours], ["bold", "decimal"])
     sheet.line(["hours in all", None], ["bold", "decimal"])
     sheet.formula(1, f'=IF(ISNUMBER(B{first}),SUM(B{first}:B{last}),"")', "decimal", work.total_hours)
 
@@ -210,7 +231,7 @@ def _workers(sheet: _Sheet, document: OrderDocument) -> None:
     for one in document.workers:
         sheet.line(
             [one.worker, one.devices, one.at_once, one.first_input, one.last_input, one.inputs],
-            ["cell", "cell", "cell", "cell", "cell", "cell"],
+            ["cell", "right", "cell", "cell", "cell", "cell"],
         )
     first, last = 2, sheet.row
     if document.work.inputs is not None and document.workers:
