@@ -39,7 +39,7 @@ def status(document: OrderDocument) -> str:
 def evidence_words(document: OrderDocument) -> str:
     """What the figures of memory rest on."""
     words = f"Figures of memory: {document.evidence}, made on {document.measured_on}."
-    if document.evidence is Evidence.MEASURED:
+    if document.evidence is Evidence.MEASURED or not document.checks:
         return words
     return f"{words} The checks on arrival measure them on the card itself: stop there if one fails."
 
@@ -110,7 +110,7 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
     """Model, engine, scenario, and the work."""
     model, engine = document.model, document.engine
     revision = f"revision {model.revision}" if model.revision else "no revision named"
-    return [
+    lines = [
         ("model", f"{model.name} ({model.architecture}), {revision}"),
         ("fingerprint", model.fingerprint),
         ("engine", f"{engine.name} {engine.version}, attention {engine.attention}"),
@@ -118,9 +118,10 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
         ("from", f"{document.profile}, {document.measured_on}"),
         ("scenario", scenario_words(document) + _all_at_once(document)),
         ("work", _volume(document)),
-        ("throughput", document.work.throughput or "not asked for"),
-        ("hours", hours_words(document)),
     ]
+    if document.workers:
+        lines += [("throughput", document.work.throughput), ("hours", hours_words(document))]
+    return lines
 
 
 def _all_at_once(document: OrderDocument) -> str:

@@ -41,7 +41,7 @@ def _blocks(document: OrderDocument) -> Iterator[str]:
         yield _list(document.blockers)
     if document.spread:
         yield _escaped(document.spread)
-    yield evidence_words(document)
+    yield _escaped(evidence_words(document))
     yield "## What is ordered"
     yield _pairs(ordered_lines(document))
     yield "## What it is for"
