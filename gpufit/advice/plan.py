@@ -19,6 +19,9 @@ from gpufit.advice.throughput import NoThroughput, Throughput
 from gpufit.catalog.record import TERMS
 from gpufit.errors import UsageError
 
+MOST_WORKERS = 100_000
+"""An order names every worker's inputs; more cards than this are a slip of the keyboard."""
+
 
 @dataclass(frozen=True)
 class Ask:
@@ -89,13 +92,17 @@ class Plan:
 
 
 def make_plan(ask: Ask, site: Site, rate: Throughput | NoThroughput) -> Plan:
-    """Spread the work. Raises UsageError for fewer workers than the concurrency needs, and where no term was named and
-    none follows."""
+    """Spread the work. Raises UsageError for fewer workers than the concurrency needs, for more than an order lists,
+    and where no term was named and none follows."""
     workers = ask.workers or site.copies
     if workers < site.copies:
         raise UsageError(
             f"--workers {workers}: {site.copies} copies of the model are needed for that many sequences at once; lower "
             "--concurrency, or leave --workers out"
+        )
+    if workers > MOST_WORKERS:
+        raise UsageError(
+            f"{workers} workers are more than an order lists ({MOST_WORKERS}): lower --concurrency or --workers"
         )
     hours = None
     if ask.volume.stated and isinstance(rate, Throughput):

@@ -76,6 +76,13 @@ def test_no_fewer_workers_than_the_concurrency_needs() -> None:
         make_plan(Ask(term_days=3, workers=2), site(copies=3), RATE)
 
 
+def test_a_slip_of_the_keyboard_is_no_order() -> None:
+    assert make_plan(Ask(term_days=3, workers=100_000), site(), RATE).workers == 100_000
+    for place, ask in ((site(), Ask(term_days=3, workers=100_001)), (site(copies=2**40), Ask(term_days=3))):
+        with pytest.raises(UsageError, match="more than an order lists"):
+            make_plan(ask, place, RATE)
+
+
 def test_without_a_throughput_no_hours_are_claimed() -> None:
     plan = make_plan(Ask(term_days=30, volume=Volume(inputs=10)), site(), NO_RATE)
     assert plan.hours is None
