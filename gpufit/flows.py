@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpufit.advice.verdict import Verdict, judge
 from gpufit.catalog.detect import detect_card
-from gpufit.catalog.record import Card, Catalog, OfferBook
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
@@ -21,6 +22,7 @@ from gpufit.report.document import CardRow, FitDocument, build_fit_document
 if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
+    from gpufit.catalog.offers import OfferBook
     from gpufit.report.order_builder import Judged
     from gpufit.report.order_document import OrderDocument
     from gpufit.sources.estimate.request import EstimateRequest
@@ -29,24 +31,26 @@ if TYPE_CHECKING:
 
 
 def fit(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()
 ) -> FitDocument:
     """Judge a profile against cards (all of the catalog's when none are named) at one shape.
 
     Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
     """
-    return judge_cards(profile, where, shape, catalog, book, tuple(cards) or catalog.cards)
+    return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards)
 
 
 def judge_cards(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, cards: Sequence[Card]
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card]
 ) -> FitDocument:
     """The same for these cards and no others; for none, the document says what is needed of any card."""
     check_position_limit(profile, shape)
     measured_on = profiled_card(profile, catalog)
     predictor = Predictor(profile)
-    verdicts = [judge(predictor, card, shape, book.lot_size(card.id), same_card=measured_on is card) for card in cards]
-    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, book)
+    verdicts = [
+        judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card) for card in cards
+    ]
+    return build_fit_document(profile, where, shape, predictor.at(shape), verdicts, offers)
 
 
 def check_position_limit(profile: Profile, shape: Shape) -> None:
@@ -120,7 +124,7 @@ def estimate(request: EstimateRequest) -> Profile:
     return compute(request)
 
 
-def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: Sequence[Card] = ()) -> FitDocument:
+def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()) -> FitDocument:
     """Judge a model that vLLM is to serve against cards (all of the catalog's when none are named).
 
     Raises UsageError or UnreadableInputError, each in one line.
@@ -130,21 +134,23 @@ def start_vllm(request: VllmRequest, catalog: Catalog, book: OfferBook, cards: S
     from gpufit.sources.estimate.vllm import read
 
     served = read(request)
-    verdicts = judge_starts(served.question, cards or catalog.cards, book.lot_size)
-    return build_start_document(served, verdicts, book)
+    verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size)
+    return build_start_document(served, verdicts, offers)
 
 
 def order(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, book: OfferBook, card: Card, ask: Ask
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, card: Card, ask: Ask
 ) -> OrderDocument:
-    """Plan an order of one card for a scenario and a volume of work.
+    """Plan an order of one card for a scenario and a volume of work, from one seller.
 
-    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, or no term follows.
+    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or
+    several sellers have a price for the card.
     """
     from gpufit.advice.throughput import throughput_on
     from gpufit.report.order_builder import Judged
 
-    asked = judge_cards(profile, where, shape, catalog, book, (card,))
+    offers = _one_seller(offers, card)
+    asked = judge_cards(profile, where, shape, catalog, offers, (card,))
     row = asked.cards[0]
     copies = _copies(row, shape.concurrency)
     worker = asked
@@ -152,28 +158,38 @@ def order(
         # Without a memory model only measured cells answer, and the largest that fits is one of them.
         share = row.max_concurrency if profile.memory_model is None else -(-shape.concurrency // copies)
         one = replace(shape, concurrency=share or 1)
-        worker = judge_cards(profile, where, one, catalog, book, (card,))
+        worker = judge_cards(profile, where, one, catalog, offers, (card,))
         shape = one
     rate = throughput_on(profile, card, shape)
     judged = Judged(asked, worker, card, profile.workload.tensor_parallel_size, profile)
-    return _planned(judged, copies, rate, ask, book)
+    return _planned(judged, copies, rate, ask, offers.books[0])
 
 
-def order_start(request: VllmRequest, catalog: Catalog, book: OfferBook, card: Card, ask: Ask) -> OrderDocument:
+def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Card, ask: Ask) -> OrderDocument:
     """The same for a model that vLLM is to serve. Raises UsageError or UnreadableInputError, each in one line."""
     from gpufit.advice.throughput import NoThroughput
     from gpufit.report.order_builder import Judged
 
-    asked = start_vllm(request, catalog, book, (card,))
+    offers = _one_seller(offers, card)
+    asked = start_vllm(request, catalog, offers, (card,))
     row, concurrency = asked.cards[0], asked.scenario.concurrency
     copies = _copies(row, concurrency)
     worker = asked
     if copies is not None and copies > 1:
         share = replace(request, concurrency=-(-concurrency // copies))
-        worker = start_vllm(share, catalog, book, (card,))
+        worker = start_vllm(share, catalog, offers, (card,))
     ranks = 1 if row.start is None else row.start.tensor_parallel_size
     rate = NoThroughput("no throughput: a start by rules was not measured")
-    return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, book)
+    return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, offers.books[0])
+
+
+def _one_seller(offers: Offers, card: Card) -> Offers:
+    """The offers of the one book that prices a card, or of the first where none does: an order goes to one seller."""
+    books = [book for book, _ in offers.of(card.id)]
+    if len(books) > 1:
+        names = ", ".join(book.name for book in books)
+        raise UsageError(f"{names} all have a price for {card.id}, and an order goes to one seller: name it (--offers)")
+    return replace(offers, books=tuple(books))
 
 
 def _copies(row: CardRow, concurrency: int) -> int | None:

@@ -7,11 +7,13 @@ temporaries 1,000,000 and 2,000 a token (prefill) or 600 a cached token (decode)
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from gpufit.catalog.offers import OfferBook, Offers
 from gpufit.catalog.record import Card, CardMemory, ContextFigure
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.memory.terms import Shape
@@ -37,6 +39,8 @@ from gpufit.profile.record import (
     Profile,
     Workload,
 )
+
+TODAY = datetime.date(2026, 3, 1)
 
 WEIGHTS = 256_000_000
 BUFFERS = 4_000
@@ -212,3 +216,8 @@ def make_prediction(phase: Phase, parts: Parts, lower: int | None = None, upper:
         evidence=Evidence.MEASURED,
         moments=(MomentPrediction(parts, *bounds),),
     )
+
+
+def make_offers(*books: OfferBook, today: datetime.date = TODAY) -> Offers:
+    """Some books, or one that is blank, on a day that stays."""
+    return Offers(books or (OfferBook(name="b"),), today)

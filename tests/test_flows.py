@@ -4,11 +4,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from builders import make_card, make_cell, make_profile
+from builders import TODAY, make_card, make_cell, make_offers, make_profile
 
 from gpufit import flows
 from gpufit.advice.verdict import Verdict
-from gpufit.catalog.record import Catalog, Offer, OfferBook
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.record import Catalog
 from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.errors import UnreadableInputError, UsageError
@@ -17,7 +18,7 @@ from gpufit.profile.record import Cell, DeviceInfo, Environment, Failed, Profile
 from gpufit.profile.store import save_profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
-BOOK = CATALOG.offer_book()
+OFFERS = CATALOG.offers(TODAY)
 
 
 def profile_on(name: str, pci_id: str | None = None, kind: str = "cuda") -> Profile:
@@ -26,21 +27,21 @@ def profile_on(name: str, pci_id: str | None = None, kind: str = "cuda") -> Prof
 
 
 def test_every_card_of_the_catalog_is_judged_in_its_order_when_none_is_named() -> None:
-    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, BOOK)
+    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, OFFERS)
     assert [row.card for row in document.cards] == [card.id for card in CATALOG.cards]
     assert set(document.phases) == {"load", "prefill", "decode"}
 
 
 def test_only_the_named_cards_are_judged() -> None:
     cards = [CATALOG.card("l40s-48gb"), CATALOG.card("t4-16gb")]
-    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, BOOK, cards)
+    document = flows.fit(make_profile(), "p.json", Shape(512, 4, 2), CATALOG, OFFERS, cards)
     assert [row.card for row in document.cards] == ["l40s-48gb", "t4-16gb"]
 
 
 def test_lots_come_from_the_book() -> None:
     card = make_card()
     book = OfferBook(name="b", currency="EUR", offers=(Offer(card=card.id, lot_size=4, price_7_days=100.0),))
-    (row,) = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(card,)), book).cards
+    (row,) = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(card,)), make_offers(book)).cards
     assert (row.lot_size, row.lots, row.idle_cards) == (4, 1, 3)
     assert [price.total_price for price in row.prices] == [None, 100.0, None]
 
@@ -53,7 +54,7 @@ def test_a_scenario_up_to_the_position_limit_is_taken(context: int, new: int) ->
 @pytest.mark.parametrize(("context", "new"), [(32_769, 1), (32_766, 4), (1, 32_769)])
 def test_a_scenario_beyond_it_is_refused_as_the_model_s_limit_and_not_memory(context: int, new: int) -> None:
     with pytest.raises(UsageError, match=r"at most 32768 tokens.*not memory.*is 32769: ask for less"):
-        flows.fit(make_profile(), "p", Shape(context, new, 1), CATALOG, BOOK)
+        flows.fit(make_profile(), "p", Shape(context, new, 1), CATALOG, OFFERS)
 
 
 def with_model(**changes: object) -> Profile:
@@ -78,7 +79,7 @@ def test_a_scenario_shorter_than_its_images_is_refused() -> None:
     profile = msgspec.structs.replace(profile, workload=seeing)
     flows.check_position_limit(profile, Shape(517, 4, 1))
     with pytest.raises(UsageError, match="2 images take 516 tokens of each prompt, so a context of 516 is too short"):
-        flows.fit(profile, "p", Shape(516, 4, 1), CATALOG, BOOK)
+        flows.fit(profile, "p", Shape(516, 4, 1), CATALOG, OFFERS)
 
 
 def test_a_model_without_a_position_limit_takes_any_length() -> None:
@@ -99,7 +100,7 @@ def test_a_cpu_is_no_card_and_a_card_is_found_by_pci_id_then_by_name() -> None:
 def test_on_the_card_it_was_measured_on_the_measured_context_is_used_and_the_catalog_s_elsewhere() -> None:
     profile = profile_on("NVIDIA H100 80GB HBM3")
     cards = [CATALOG.card("h100-sxm-80gb"), CATALOG.card("h100-pcie-80gb")]
-    same, other = flows.fit(profile, "p", Shape(512, 4, 2), CATALOG, BOOK, cards).cards
+    same, other = flows.fit(profile, "p", Shape(512, 4, 2), CATALOG, OFFERS, cards).cards
     assert same.context_bytes == 7
     # The catalog's 527 MiB and the 99 MB of loaded kernels.
     assert other.context_bytes == 527 * 2**20 + 99_000_000
@@ -140,6 +141,6 @@ def test_a_path_that_leads_nowhere_is_said_in_one_line(tmp_path: Path, name: str
 
 def test_a_card_of_unknown_memory_is_in_the_document_and_fits_nothing() -> None:
     unknown = make_card("x2-64gb", capacity_gib=None)
-    document = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(unknown,)), OfferBook(name="b"))
+    document = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(unknown,)), make_offers())
     assert document.cards[0].verdict is Verdict.UNKNOWN
     assert document.something_fits is False

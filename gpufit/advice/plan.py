@@ -16,7 +16,7 @@ from gpufit.advice.terms import (
     shortest_term,
 )
 from gpufit.advice.throughput import NoThroughput, Throughput
-from gpufit.catalog.record import TERMS
+from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
 
 MOST_WORKERS = 100_000

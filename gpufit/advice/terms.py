@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.throughput import Throughput
-from gpufit.catalog.record import TERMS
+from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
 
 HOURS_A_DAY = 24
@@ -18,7 +18,7 @@ PURPOSES: dict[int, str] = {
     7: "variants and repeated measurement",
     30: "a campaign or a service",
 }
-"""What each term of `catalog.record.TERMS` is for, by its days."""
+"""What each term of `catalog.offers.TERMS` is for, by its days."""
 
 SETUP_HOURS = 4.0
 """Reaching the machine, installing, fetching the weights and the checks on arrival (assumed)."""

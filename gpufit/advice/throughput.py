@@ -78,16 +78,15 @@ class Throughput:
     def how(self) -> str:
         """The computation in words: `32 inputs x 128 new tokens in 8.00 s, prompts included`, and which cell it was."""
         copies = f"{self.copies} copies x " if self.copies > 1 else ""
-        if self.asked.new_tokens:
-            tokens = f"{self.asked.new_tokens} new tokens in {self.wall_seconds:.2f} s, prompts included"
-        else:
-            tokens = f"{self.asked.context_tokens} prompt tokens in {self.wall_seconds:.2f} s"
+        counted = self.asked.new_tokens or self.asked.context_tokens
+        each = f"{counted} {'new' if self.asked.new_tokens else 'prompt'} token{'s' if counted > 1 else ''}"
         cell = f"the cell of context {format_tokens(self.cell.context_tokens)}"
         cell += f", {self.cell.new_tokens} new tokens" if self.cell.new_tokens else ""
-        words = f"{copies}{self.inputs_completed} inputs x {tokens}: {cell}, {self.cell.concurrency} at once"
+        cell += f", {self.cell.concurrency} at once"
+        took = f"in {self.wall_seconds:.2f} s{', prompts included' if self.cell.new_tokens else ''}"
         if self.is_asked_cell:
-            return words
-        return f"{words}; with no shorter prompts, no fewer new tokens and no more at once, it is no faster than asked"
+            return f"{copies}{self.inputs_completed} inputs x {each} {took}: {cell}"
+        return f"{copies}{self.inputs_completed} inputs {took}: {cell}, no easier an input than these of {each}"
 
     def of_copies(self, copies: int) -> Throughput:
         """The same for several copies side by side, each on cards of its own: the rates add up."""
@@ -100,6 +99,8 @@ class NoThroughput:
 
     why: str
     """In words, with what to do about it."""
+    measured_here: bool = False
+    """Whether the profile was measured on this card, as far as its names tell, and all the same has no rate for it."""
 
 
 def throughput_on(profile: Profile, card: Card, shape: Shape) -> Throughput | NoThroughput:
@@ -111,19 +112,20 @@ def throughput_on(profile: Profile, card: Card, shape: Shape) -> Throughput | No
     device = profile.environment.device
     if profile.evidence is not Evidence.MEASURED or device.kind in ("cpu", "none"):
         return NoThroughput(
-            f"no throughput: the profile is {_origin(profile)}, and speed is told of measured cards alone"
+            f"no throughput: the profile is {_origin(profile)}, and only a run on the card itself has one"
         )
     found = detect_card(Catalog(cards=(card,)), device.name, device.pci_id, device.total_bytes)
     if found.card is None:
         return NoThroughput(f"no throughput: measured on {device.name}, and speed is never carried to another card")
     if found.warnings:
-        return NoThroughput(f"no throughput: what was measured may not be a whole {card.id}: {found.warnings[0]}")
+        return NoThroughput(f"no throughput: what was measured may not be a whole {card.id}: {found.warnings[0]}", True)
     rates = list(_rates(profile, shape))
     exact = [rate for rate in rates if rate.is_asked_cell]
     if not rates:
         return NoThroughput(
-            f"no throughput: no timed cell has at least {format_tokens(shape.context_tokens)} tokens of context and "
-            f"{shape.new_tokens} new, at most {shape.concurrency} at once; measure the scenario itself on this card"
+            measured_here=True,
+            why=f"no throughput: no timed cell has {format_tokens(shape.context_tokens)} tokens of context or more, "
+            f"{shape.new_tokens} new or more and at most {shape.concurrency} at once; measure the scenario on the card",
         )
     return max(exact or rates, key=lambda rate: rate.inputs_per_second)
 

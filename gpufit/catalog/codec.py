@@ -6,22 +6,26 @@ and one table a card that is offered.
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from gpufit.catalog.record import Card, Offer, OfferBook
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.record import Card
+from gpufit.catalog.row import Row
 from gpufit.errors import UnreadableInputError
 
 SCHEMA_VERSION = 1
 """The newest layout of card and offer files that is known here."""
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound=Row)
 _CARD_ID = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_CURRENCY = re.compile(r"[A-Z]{3}")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>[^`]*)`")
 _MISSING = re.compile(r"Object missing required field `(?P<key>[^`]*)`")
 _PLACE = re.compile(r" - at (?:`?key`? in )?`\$\.?(?P<place>[^`]*)`$")
@@ -39,8 +43,11 @@ def parse_cards(text: str, file: str) -> tuple[Card, ...]:
 
 def card_from_table(card_id: str, table: Mapping[str, Any], file: str) -> Card:
     """One card from its table. Raises UnreadableInputError, naming file, card and key."""
-    _check_id(card_id, file)
-    return _convert({**_without_id(table, "id", card_id, file), "id": card_id}, Card, f"{file}: card {card_id}")
+    if not _CARD_ID.fullmatch(card_id):
+        raise UnreadableInputError(_bad_id(card_id, file))
+    if "id" in table:
+        raise UnreadableInputError(f"{file}: card {card_id}: id: unknown key; the table's name is the id")
+    return _convert({**table, "id": card_id}, Card, f"{file}: card {card_id}")
 
 
 def card_to_table(card: Card) -> dict[str, Any]:
@@ -55,26 +62,79 @@ def parse_offer_book(text: str, file: str, name: str) -> OfferBook:
 
     A book with a price in it must name seller, currency and date.
     """
-    raw = _read(text, file)
-    tables = {key: value for key, value in raw.items() if isinstance(value, dict)}
-    own = {key: value for key, value in raw.items() if key not in tables}
-    for key in ("name", "offers"):
-        if key in own:
-            raise UnreadableInputError(f"{file}: {key}: unknown key; remove it or correct its spelling")
-    book = _convert({**own, "name": name}, OfferBook, file)
-    offers = tuple(_offer(card_id, table, book.currency, file) for card_id, table in tables.items())
-    for key in ("seller", "currency", "date"):
-        if getattr(book, key) is None and any(offer.prices for offer in offers):
-            raise UnreadableInputError(f"{file}: {key} is missing; a book with prices must say it")
+    own, tables = _own_and_tables(text, file)
+    for fault in _book_faults(own, tables, file):
+        raise UnreadableInputError(fault)
+    book = msgspec.convert({**own, "name": name}, OfferBook)
+    offers = tuple(
+        msgspec.convert({**table, "card": card_id, "currency": book.currency}, Offer)
+        for card_id, table in tables.items()
+    )
     return msgspec.structs.replace(book, offers=offers)
 
 
-def _offer(card_id: str, table: Mapping[str, Any], currency: str | None, file: str) -> Offer:
-    _check_id(card_id, file)
+def offer_book_faults(text: str, file: str) -> tuple[str, ...]:
+    """Everything that keeps an offer file from being read, a line each; the first is what `parse_offer_book` raises."""
+    try:
+        return tuple(_book_faults(*_own_and_tables(text, file), file))
+    except UnreadableInputError as error:
+        return (str(error),)
+
+
+def offered_cards(text: str) -> tuple[str, ...]:
+    """The cards that an offer file has tables of, whatever else is wrong with it; none where it is no TOML."""
+    try:
+        return tuple(key for key, value in tomllib.loads(text).items() if isinstance(value, dict))
+    except tomllib.TOMLDecodeError:
+        return ()
+
+
+def _own_and_tables(text: str, file: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """The book's own keys, and a table a card."""
+    raw = _read(text, file)
+    tables = {key: value for key, value in raw.items() if isinstance(value, dict)}
+    return {key: value for key, value in raw.items() if key not in tables}, tables
+
+
+def _book_faults(own: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], file: str) -> Iterator[str]:
+    """What is wrong in a book: each key by itself, then what belongs together."""
+    for key in ("name", "offers"):
+        if key in own:
+            yield f"{file}: {key}: unknown key; remove it or correct its spelling"
+    rest = {key: value for key, value in own.items() if key not in ("name", "offers")}
+    yield from _key_faults(rest, OfferBook, {"name": "name"}, file)
+    currency = own.get("currency")
+    if isinstance(currency, str) and not _CURRENCY.fullmatch(currency):
+        yield f"{file}: currency: {currency!r} is not a code of three capital letters (ISO 4217); write EUR, USD, ..."
+    for card_id, table in tables.items():
+        yield from _offer_faults(card_id, table, file)
+    priced = any(key.startswith("price_") for table in tables.values() for key in table)
+    for key in ("seller", "currency", "date"):
+        if priced and key not in own:
+            yield f"{file}: {key} is missing; a book with prices must say it"
+
+
+def _offer_faults(card_id: str, table: Mapping[str, Any], file: str) -> Iterator[str]:
     where = f"{file}: card {card_id}"
+    if not _CARD_ID.fullmatch(card_id):
+        yield _bad_id(card_id, file)
     if "currency" in table:
-        raise UnreadableInputError(f"{where}: currency: unknown key; one currency holds for the whole book")
-    return _convert({**_without_id(table, "card", card_id, file), "card": card_id, "currency": currency}, Offer, where)
+        yield f"{where}: currency: unknown key; one currency holds for the whole book"
+    if "card" in table:
+        yield f"{where}: card: unknown key; the table's name is the id"
+    rest = {key: value for key, value in table.items() if key not in ("currency", "card")}
+    yield from _key_faults(rest, Offer, {"card": "card", "lot_size": 1}, where)
+    if "lot_size" not in table:
+        yield f"{where}: lot_size: missing; add it"
+
+
+def _key_faults(table: Mapping[str, Any], into: type[Row], required: Mapping[str, Any], where: str) -> Iterator[str]:
+    """What is wrong with each key of a table by itself; `required` stands in for what the others must have."""
+    for key, value in table.items():
+        try:
+            _convert({**required, key: value}, into, where)
+        except UnreadableInputError as error:
+            yield str(error)
 
 
 def _read(text: str, file: str) -> dict[str, Any]:
@@ -109,33 +169,26 @@ def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:
             yield from _numbers(inner, place)
 
 
-def _check_id(card_id: str, file: str) -> None:
-    if not _CARD_ID.fullmatch(card_id):
-        raise UnreadableInputError(
-            f"{file}: card {card_id!r}: an id is lower-case letters, digits and single hyphens, as h100-pcie-80gb"
-        )
-
-
-def _without_id(table: Mapping[str, Any], key: str, card_id: str, file: str) -> Mapping[str, Any]:
-    if key in table:
-        raise UnreadableInputError(f"{file}: card {card_id}: {key}: unknown key; the table's name is the id")
-    return table
+def _bad_id(card_id: str, file: str) -> str:
+    return f"{file}: card {card_id!r}: an id is lower-case letters, digits and single hyphens, as h100-pcie-80gb"
 
 
 def _convert(raw: Mapping[str, Any], into: type[_T], where: str) -> _T:
     try:
         return msgspec.convert(raw, into)
     except msgspec.ValidationError as error:
-        raise UnreadableInputError(f"{where}: {_in_words(str(error))}") from error
+        raise UnreadableInputError(f"{where}: {_in_words(str(error), into.__struct_fields__)}") from error
 
 
-def _in_words(message: str) -> str:
-    """msgspec's message, key first: `memory.nominal_gb: expected int, got str; ...`."""
+def _in_words(message: str, fields: Sequence[str]) -> str:
+    """msgspec's message, key first: `memory.nominal_gb: expected int, got str; ...`; `fields` are the table's keys."""
     found = _PLACE.search(message)
     place = found["place"] if found else ""
     said = _PLACE.sub("", message)
     if unknown := _UNKNOWN.match(said):
-        return f"{_join(place, unknown['key'])}: unknown key; remove it or correct its spelling"
+        near = [] if place else difflib.get_close_matches(unknown["key"], fields, n=1)
+        hint = f"did you mean {near[0]}?" if near else "remove it or correct its spelling"
+        return f"{_join(place, unknown['key'])}: unknown key; {hint}"
     if missing := _MISSING.match(said):
         return f"{_join(place, missing['key'])}: missing; add it"
     said = said[:1].lower() + said[1:].replace("`", "").replace(" | null", "")

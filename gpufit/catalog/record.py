@@ -1,27 +1,19 @@
-"""What is known of a card and of a seller's lots. Frozen; a missing figure is None, never 0."""
+"""What is known of a card, and the catalog of cards and offer books. Frozen; a missing figure is None, never 0."""
 
 from __future__ import annotations
 
 import datetime
+import difflib
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
 from gpufit.catalog import dtypes
+from gpufit.catalog.offers import OfferBook, Offers
+from gpufit.catalog.row import Count, Rate, Row, Texts, Words
 from gpufit.errors import UsageError
 from gpufit.units import GIB, MIB
-
-TERMS = (3, 7, 30)
-"""The rental terms that an offer prices, in days."""
-
-Count = Annotated[int, msgspec.Meta(gt=0)]
-Rate = Annotated[float, msgspec.Meta(gt=0)]
-Words = Annotated[str, msgspec.Meta(min_length=1)]
-Texts = tuple[Words, ...]
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Base of all that is read from a catalog file: strict about its keys, silent about what is not known."""
 
 
 class DriverTotal(Row, frozen=True, kw_only=True):
@@ -253,7 +245,7 @@ class Card(Row, frozen=True, kw_only=True):
     """Totals in GB, MiB and GiB, each named in its key."""
     peak_tflops: Peaks = Peaks()
     """TFLOPS (int8: TOPS), dense."""
-    estimates: dict[dtypes.Estimated, Estimate] = {}
+    estimates: dict[dtypes.Estimated, Estimate] = msgspec.field(default_factory=dict)
     """Peaks that had to be computed, by format."""
     context: ContextFigure = ContextFigure()
     """MiB a process."""
@@ -305,82 +297,8 @@ class Card(Row, frozen=True, kw_only=True):
         return True if known else None
 
 
-class Offer(Row, frozen=True, kw_only=True):
-    """One card in one seller's book: cards come in lots, and a lot is priced for a whole term."""
-
-    card: Words
-    """The card's id in the catalog."""
-    lot_size: Count
-    """Cards in a lot; a lot cannot be split."""
-    price_3_days: Rate | None = None
-    """One lot for 3 days, in the book's currency; None while blank."""
-    price_7_days: Rate | None = None
-    """One lot for 7 days."""
-    price_30_days: Rate | None = None
-    """One lot for 30 days."""
-    source: Words | None = None
-    """Where the lot size or the prices were read."""
-    note: Words | None = None
-    """What a buyer should know."""
-    currency: Words | None = None
-    """The book's."""
-
-    @property
-    def terms(self) -> tuple[int, ...]:
-        """The terms that can be priced, in days."""
-        return TERMS
-
-    @property
-    def prices(self) -> dict[int, float]:
-        """Price of one lot by term in days; a blank price has no key."""
-        by_term = zip(TERMS, (self.price_3_days, self.price_7_days, self.price_30_days), strict=True)
-        return {term: price for term, price in by_term if price is not None}
-
-    def price(self, term_days: int) -> float | None:
-        """Price of one lot for a term; None while blank."""
-        return self.prices.get(term_days)
-
-
-class OfferBook(Row, frozen=True, kw_only=True):
-    """What one seller asks, on one day."""
-
-    name: Words
-    """The file's name without its ending."""
-    seller: Words | None = None
-    """Who asks these prices."""
-    currency: Words | None = None
-    """`EUR`, `USD`: that of every price in the book."""
-    date: datetime.date | None = None
-    """The day the prices were read."""
-    offers: tuple[Offer, ...] = ()
-    """At most one a card."""
-
-    def offer(self, card_id: str) -> Offer:
-        """The seller's offer of a card; for a card that is not in the book, one card a lot and no prices."""
-        for offer in self.offers:
-            if offer.card == card_id:
-                return offer
-        return Offer(card=card_id, lot_size=1, currency=self.currency)
-
-    def lot_size(self, card_id: str) -> int:
-        """Cards in a lot."""
-        return self.offer(card_id).lot_size
-
-    def completed_by(self, other: OfferBook) -> OfferBook:
-        """This book with the lot sizes, but never the prices, of another for the cards it does not mention."""
-        mentioned = {offer.card for offer in self.offers}
-        added = tuple(
-            Offer(
-                card=offer.card,
-                lot_size=offer.lot_size,
-                source=offer.source,
-                note=offer.note,
-                currency=self.currency,
-            )
-            for offer in other.offers
-            if offer.card not in mentioned
-        )
-        return msgspec.structs.replace(self, offers=self.offers + added)
+BLANK_BOOK = "blank"
+"""The shipped book that knows every card's lot size and no price."""
 
 
 class Origin(Row, frozen=True, kw_only=True):
@@ -399,9 +317,9 @@ class Catalog(Row, frozen=True, kw_only=True):
     """Smallest memory first, then by id."""
     offer_books: tuple[OfferBook, ...] = ()
     """In the order they were read: gpufit's own, then the user's."""
-    card_origins: dict[str, Origin] = {}
+    card_origins: dict[str, Origin] = msgspec.field(default_factory=dict)
     """By card id."""
-    book_origins: dict[str, Origin] = {}
+    book_origins: dict[str, Origin] = msgspec.field(default_factory=dict)
     """By book name."""
 
     def card(self, card_id: str) -> Card:
@@ -411,13 +329,28 @@ class Catalog(Row, frozen=True, kw_only=True):
                 return card
         raise UsageError(f"no card {card_id!r} in the catalog; `gpufit catalog list` shows them all")
 
-    def offer_book(self, name: str | None = None) -> OfferBook:
-        """A book by name, or the last one read: the user's own before gpufit's. Raises UsageError if missing."""
-        for book in reversed(self.offer_books):
-            if name in (None, book.name):
+    def offer_book(self, name: str) -> OfferBook:
+        """The book of this name. Raises UsageError, with the names there are, when there is none."""
+        for book in self.offer_books:
+            if book.name == name:
                 return book
-        known = ", ".join(book.name for book in self.offer_books) or "none"
-        raise UsageError(f"no offer book {name!r}; there is: {known}" if name else "the catalog has no offer book")
+        names = [book.name for book in self.offer_books]
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there is: {', '.join(names) or 'none'}"
+        raise UsageError(f"no offer book {name!r}; {hint} (gpufit catalog offers lists them)")
+
+    @property
+    def default_books(self) -> tuple[OfferBook, ...]:
+        """The books that are used when none is named: all of the user's own, or else the blank one.
+
+        A book of public figures is never among them.
+        """
+        usual = tuple(book for book in self.offer_books if not book.indicative)
+        return tuple(book for book in usual if book.name != BLANK_BOOK) or usual
+
+    def offers(self, today: datetime.date, names: Sequence[str] = ()) -> Offers:
+        """The named books, or those used by default, as they stand on a day. Raises UsageError for an unknown name."""
+        return Offers(tuple(self.offer_book(name) for name in dict.fromkeys(names)) or self.default_books, today)
 
 
 def catalog_order(card: Card) -> tuple[float, str]:

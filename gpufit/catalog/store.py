@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from gpufit.catalog import codec
-from gpufit.catalog.record import Card, Catalog, OfferBook, Origin, catalog_order
+from gpufit.catalog.offers import OfferBook
+from gpufit.catalog.record import BLANK_BOOK, Card, Catalog, Origin, catalog_order
 from gpufit.datadir import shipped_catalog_dir, user_catalog_dir
 from gpufit.errors import UnreadableInputError
-
-BLANK_BOOK = "blank"
-"""The shipped book that knows every card's lot size and no price."""
 
 
 def load_catalog(extra: Path | None = None) -> Catalog:
@@ -19,9 +20,13 @@ def load_catalog(extra: Path | None = None) -> Catalog:
 
     Raises UnreadableInputError for a folder that should be there and is not, or a file that is not right.
     """
+    return load_folders(catalog_folders(extra))
+
+
+def catalog_folders(extra: Path | None = None) -> list[Path]:
+    """The shipped folder, the user's where it is there, and `extra`, in the order in which they are laid."""
     user = user_catalog_dir()
-    folders = [shipped_catalog_dir(), *([user] if user.is_dir() else []), *([extra] if extra is not None else [])]
-    return load_folders(folders)
+    return [shipped_catalog_dir(), *([user] if user.is_dir() else []), *([extra] if extra is not None else [])]
 
 
 def load_folders(folders: Sequence[Path]) -> Catalog:
@@ -29,27 +34,46 @@ def load_folders(folders: Sequence[Path]) -> Catalog:
 
     A folder holds card files (`*.toml`) and, in `offers/`, offer books. Raises UnreadableInputError.
     """
-    cards: dict[str, Card] = {}
+    catalog = load_cards(folders)
+    card_ids = [card.id for card in catalog.cards]
     books: dict[str, OfferBook] = {}
-    card_origins: dict[str, Origin] = {}
     book_origins: dict[str, Origin] = {}
+    for folder in folders:
+        for path in book_files(folder):
+            book = _completed(codec.parse_offer_book(read_text(path), str(path), path.stem), books.get(BLANK_BOOK))
+            _check_offers(book, card_ids, path)
+            books.pop(book.name, None)  # so that it moves to the end, among the books of its own folder
+            books[book.name] = book
+            book_origins[book.name] = _origin(path, book_origins.get(book.name))
+    return msgspec.structs.replace(catalog, offer_books=tuple(books.values()), book_origins=book_origins)
+
+
+def load_cards(folders: Sequence[Path]) -> Catalog:
+    """The folders' cards alone, without any offer book. Raises UnreadableInputError."""
+    cards: dict[str, Card] = {}
+    origins: dict[str, Origin] = {}
     for folder in folders:
         for path, card in _cards_in(folder):
             cards[card.id] = card
-            card_origins[card.id] = _origin(path, card_origins.get(card.id))
-        for path, book in _books_in(folder):
-            lots = books.get(BLANK_BOOK)
-            books.pop(book.name, None)  # so that it moves to the end: the last one read is the one to use
-            books[book.name] = book if lots is None else book.completed_by(lots)
-            book_origins[book.name] = _origin(path, book_origins.get(book.name))
-    for book in books.values():
-        _check_offers(book, cards, book_origins[book.name])
-    return Catalog(
-        cards=tuple(sorted(cards.values(), key=catalog_order)),
-        offer_books=tuple(books.values()),
-        card_origins=card_origins,
-        book_origins=book_origins,
-    )
+            origins[card.id] = _origin(path, origins.get(card.id))
+    return Catalog(cards=tuple(sorted(cards.values(), key=catalog_order)), card_origins=origins)
+
+
+def load_offer_book(path: Path, catalog: Catalog) -> OfferBook:
+    """An offer book from a file of its own, wherever it lies. Raises UnreadableInputError."""
+    lots = next((book for book in catalog.offer_books if book.name == BLANK_BOOK), None)
+    book = _completed(codec.parse_offer_book(read_text(path), str(path), path.stem), lots)
+    _check_offers(book, [card.id for card in catalog.cards], path)
+    return book
+
+
+def book_files(folder: Path) -> list[Path]:
+    """The offer files of a catalog folder, by name."""
+    return sorted((folder / "offers").glob("*.toml"))
+
+
+def _completed(book: OfferBook, lots: OfferBook | None) -> OfferBook:
+    return book if lots is None else book.completed_by(lots)
 
 
 def _origin(path: Path, before: Origin | None) -> Origin:
@@ -62,27 +86,28 @@ def _cards_in(folder: Path) -> Iterator[tuple[Path, Card]]:
         raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
     seen: dict[str, Path] = {}
     for path in sorted(folder.glob("*.toml")):
-        for card in codec.parse_cards(_read(path), str(path)):
+        for card in codec.parse_cards(read_text(path), str(path)):
             if card.id in seen:
                 raise UnreadableInputError(f"{path}: card {card.id} is in {seen[card.id]} too; keep one of them")
             seen[card.id] = path
             yield path, card
 
 
-def _books_in(folder: Path) -> Iterator[tuple[Path, OfferBook]]:
-    for path in sorted((folder / "offers").glob("*.toml")):
-        yield path, codec.parse_offer_book(_read(path), str(path), path.stem)
-
-
-def _check_offers(book: OfferBook, card_ids: Collection[str], origin: Origin) -> None:
+def _check_offers(book: OfferBook, card_ids: Collection[str], path: Path) -> None:
     for offer in book.offers:
         if offer.card not in card_ids:
-            raise UnreadableInputError(
-                f"{origin.path}: card {offer.card} is not in the catalog; correct the id, or add the card's own file"
-            )
+            raise UnreadableInputError(unknown_card(str(path), offer.card, card_ids))
 
 
-def _read(path: Path) -> str:
+def unknown_card(file: str, card_id: str, card_ids: Collection[str]) -> str:
+    """What is said of an offer for a card that is in no card file."""
+    near = difflib.get_close_matches(card_id, card_ids, n=1)
+    hint = f"did you mean {near[0]}?" if near else "correct the id, or add the card's own file"
+    return f"{file}: card {card_id} is not in the catalog; {hint}"
+
+
+def read_text(path: Path) -> str:
+    """A file as text. Raises UnreadableInputError."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

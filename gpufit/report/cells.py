@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec import structs
+
 from gpufit.advice.verdict import Verdict
+from gpufit.catalog.offers import TERMS
 from gpufit.profile.record import Parts
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 from gpufit.units import format_size, format_tokens
 
 Value = str | int | float | None
@@ -119,18 +124,91 @@ def _held_for(document: FitDocument, row: CardRow) -> str:
     return document.holds_for if row.start is None else row.start.holds_for
 
 
-def _price_columns() -> list[Column]:
-    columns = []
-    for index, days in enumerate((3, 7, 30)):
-        columns.append(
-            _column(
-                f"total_price_{days}_days",
-                f"price, {days} days",
-                lambda document, row, index=index: row.prices[index].total_price,  # type: ignore[misc]
-                on_screen=False,
-            )
+def by_seller(row: CardRow) -> tuple[CardRow, ...]:
+    """The row once for each seller, with that seller's lots and prices alone."""
+    return tuple(_as_sold(row, book) for book in dict.fromkeys(price.book for price in row.prices)) or (row,)
+
+
+def _as_sold(row: CardRow, book: str) -> CardRow:
+    prices = tuple(price for price in row.prices if price.book == book)
+    first = prices[0]
+    if first.lot_size is None:
+        return structs.replace(row, prices=prices)
+    lots = {"lot_size": first.lot_size, "lots": first.lots, "idle_cards": first.idle_cards}
+    return structs.replace(row, prices=prices, **lots)
+
+
+def _of_first_price(value: Callable[[Price], Value]) -> Callable[[FitDocument, CardRow], Value]:
+    """What all prices of a row's first seller share; None where it has none."""
+    return lambda document, row: value(row.prices[0]) if row.prices else None
+
+
+def _of_first_book(value: Callable[[BookFigures], Value]) -> Callable[[FitDocument, CardRow], Value]:
+    """What holds for the book of a row's first seller; None where the row has no price."""
+
+    def read(document: FitDocument, row: CardRow) -> Value:
+        priced = any(price.price_per_lot is not None for price in row.prices)
+        books = [book for book in document.offer_books if priced and book.name == row.prices[0].book]
+        return value(books[0]) if books else None
+
+    return read
+
+
+def _of_throughput(value: Callable[[ThroughputFigures], Value]) -> Callable[[FitDocument, CardRow], Value]:
+    return lambda document, row: None if row.throughput is None else value(row.throughput)
+
+
+def _term_column(key: str, title: str, days: int, value: Callable[[Price], Value]) -> Column:
+    """A column of one term of a row's first seller; blank where that is not priced."""
+
+    def read(document: FitDocument, row: CardRow) -> Value:
+        first = [price for price in row.prices if price.book == row.prices[0].book]
+        return next((value(price) for price in first if price.term_days == days), None)
+
+    return _column(f"{key}_{days}_days", f"{title}, {days} days", read, on_screen=False)
+
+
+PRICE_COLUMNS: tuple[Column, ...] = (
+    _column("currency", "currency", _of_first_price(lambda price: price.currency), on_screen=False),
+    _column("seller", "seller", _of_first_price(lambda price: price.seller), on_screen=False),
+    _column("offer_book", "offer book", _of_first_price(lambda price: price.book), on_screen=False),
+    _column("offered_on", "offered on", _of_first_book(lambda book: _day(book.offered_on)), on_screen=False),
+    _column("price_age_days", "price age (days)", _of_first_book(lambda book: book.age_days), on_screen=False),
+    _column("price_notes", "price notes", _of_first_book(lambda book: "; ".join(book.notes)), on_screen=False),
+    *(_term_column("total_price", "price", days, lambda price: price.total_price) for days in TERMS),
+    _column("inputs_per_second", "inputs/s", _of_throughput(lambda one: one.inputs_per_second), on_screen=False),
+    _column(
+        "generated_tokens_per_second",
+        "generated tokens/s",
+        _of_throughput(lambda one: one.generated_tokens_per_second),
+        on_screen=False,
+    ),
+    _column(
+        "prompt_tokens_per_second",
+        "prompt tokens/s",
+        _of_throughput(lambda one: one.prompt_tokens_per_second),
+        on_screen=False,
+    ),
+    _column("throughput_how", "throughput from", _of_throughput(lambda one: one.how), on_screen=False),
+    _column(
+        "throughput_evidence", "throughput evidence", _of_throughput(lambda one: str(one.evidence)), on_screen=False
+    ),
+    *(
+        _term_column(
+            "cost_per_million_tokens", "cost per million tokens", days, lambda one: one.cost_per_million_tokens
         )
-    return columns
+        for days in TERMS
+    ),
+    *(
+        _term_column("cost_per_thousand_inputs", "cost per 1000 inputs", days, lambda one: one.cost_per_thousand_inputs)
+        for days in TERMS
+    ),
+)
+"""Prices, speed and cost: of the row's first seller; `by_seller` gives a row for each."""
+
+
+def _day(day: datetime.date | None) -> str | None:
+    return None if day is None else day.isoformat()
 
 
 COLUMNS: tuple[Column, ...] = (
@@ -180,8 +258,7 @@ COLUMNS: tuple[Column, ...] = (
     _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
     Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
-    _column("currency", "currency", lambda document, row: row.prices[0].currency, on_screen=False),
-    *_price_columns(),
+    *PRICE_COLUMNS,
     _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
     _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),
     _column("dtype", "dtype", lambda document, row: _computed_in(document), on_screen=False),

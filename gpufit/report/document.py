@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpufit import __version__
+from gpufit.advice.throughput import NoThroughput, Throughput
 from gpufit.advice.verdict import CardVerdict, Verdict
-from gpufit.catalog.record import Offer, OfferBook
+from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card, rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.predict import PhasePrediction, distance_outside
@@ -26,6 +27,16 @@ from gpufit.profile.record import (
     Profile,
     Record,
     weakest,
+)
+from gpufit.report.prices import (
+    BookFigures,
+    Price,
+    ThroughputFigures,
+    book_figures,
+    price_notes,
+    prices_of,
+    throughput_figures,
+    throughput_of,
 )
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
@@ -71,16 +82,6 @@ class BindingFigures(Record, frozen=True, kw_only=True):
     short_bytes: int
 
 
-class Price(Record, frozen=True, kw_only=True):
-    """One term of an offer; the price is null while the book leaves it blank."""
-
-    term_days: int
-    currency: str | None
-    price_per_lot: float | None
-    total_price: float | None
-    """For all lots of the row."""
-
-
 class CardRow(Record, frozen=True, kw_only=True):
     """One card."""
 
@@ -106,15 +107,19 @@ class CardRow(Record, frozen=True, kw_only=True):
     arrangement: str | None
     cards_needed: int | None
     lot_size: int
+    """Of the first seller that has a price; `prices` has each seller's own."""
     lots: int | None
     idle_cards: int | None
     prices: tuple[Price, ...]
+    """Every term of every seller that has a price; of the first book where none has."""
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
     evidence: Evidence
     start: StartFigures | None = None
     """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
     where the engine sizes no KV pool, and on a card of unknown memory."""
+    throughput: ThroughputFigures | None = None
+    """Only for the very card that the profile was measured on: speed is never carried to another."""
 
 
 class FitDocument(Record, frozen=True, kw_only=True):
@@ -138,7 +143,9 @@ class FitDocument(Record, frozen=True, kw_only=True):
     """How the cache grows: state, slope and knee; absent without a cache or a memory model."""
     cards: tuple[CardRow, ...]
     offers: str
-    """The offer book that lots and prices come from."""
+    """The offer books that lots and prices come from, by name."""
+    offer_books: tuple[BookFigures, ...] = ()
+    """The same with sellers, dates and age."""
     assumptions: tuple[str, ...]
     """What was replaced, assumed or stretched on the way from the run to the cards."""
     notes: tuple[str, ...]
@@ -161,13 +168,14 @@ def build_fit_document(
     shape: Shape,
     predictions: Sequence[PhasePrediction],
     verdicts: Sequence[CardVerdict],
-    book: OfferBook,
+    offers: Offers,
 ) -> FitDocument:
     """Put a judged profile into the document that all formats render.
 
     Without verdicts, what each phase needs is said for a card that nobody has named.
     """
-    rows = tuple(_card_row(verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    rows = tuple(_card_row(profile, shape, verdict, offers) for verdict in verdicts)
+    books = book_figures(offers) if rows else ()
     nowhere = carrier_to_no_card(profile)
     needs = [need for verdict in verdicts for need in verdict.phases] or [nowhere.need(one) for one in predictions]
     return FitDocument(
@@ -187,9 +195,10 @@ def build_fit_document(
         phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
-        offers=book.name,
+        offers=offers.names,
+        offer_books=books,
         assumptions=rules(profile.environment.device) if rows else rules_without_card(),
-        notes=tuple(_notes(profile, shape)),
+        notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
     )
 
 
@@ -216,8 +225,11 @@ def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) 
     )
 
 
-def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
+def _card_row(profile: Profile, shape: Shape, verdict: CardVerdict, offers: Offers) -> CardRow:
     worst, binding, lots = verdict.worst, verdict.binding, verdict.lots
+    found = throughput_of(profile, verdict, shape)
+    rate = found if isinstance(found, Throughput) else None
+    untimed = (found.why,) if isinstance(found, NoThroughput) and found.measured_here else ()
     return CardRow(
         card=verdict.card.id,
         name=verdict.card.display_name,
@@ -240,23 +252,14 @@ def _card_row(verdict: CardVerdict, offer: Offer) -> CardRow:
         max_context_is_position_limit=verdict.max_context_is_position_limit,
         arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
         cards_needed=verdict.cards_needed,
-        lot_size=offer.lot_size,
+        lot_size=offers.lot_size(verdict.card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
-        prices=prices_of(offer, None if lots is None else lots.lots),
-        remarks=verdict.remarks,
+        prices=prices_of(offers.of(verdict.card.id), verdict.cards_needed, rate),
+        remarks=(*verdict.remarks, *untimed),
         evidence=verdict.evidence,
+        throughput=None if rate is None else throughput_figures(rate),
     )
-
-
-def prices_of(offer: Offer, lots: int | None) -> tuple[Price, ...]:
-    """Every term of an offer, with the price of so many lots where both are known."""
-    found = []
-    for term in offer.terms:
-        price = offer.price(term)
-        total = None if price is None or lots is None else price * lots
-        found.append(Price(term_days=term, currency=offer.currency, price_per_lot=price, total_price=total))
-    return tuple(found)
 
 
 def _cells(count: int) -> str:

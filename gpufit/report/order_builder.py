@@ -10,7 +10,8 @@ from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES, Volume
 from gpufit.advice.throughput import NoThroughput
 from gpufit.advice.verdict import Verdict
-from gpufit.catalog.record import Card, OfferBook
+from gpufit.catalog.offers import OfferBook
+from gpufit.catalog.record import Card
 from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.order_checks import arrival_checks, to_save
@@ -278,7 +279,9 @@ def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferB
         if judged.row.verdict is Verdict.FITS:
             yield from _better_use(plan, judged.card, cost, book)
     yield from judged.worker.notes
-    yield from judged.row.remarks
+    # Why there is no throughput is said above.
+    said = plan.rate.why if plan is not None and isinstance(plan.rate, NoThroughput) else None
+    yield from (line for line in judged.row.remarks if line != said)
 
 
 def _better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:

@@ -95,7 +95,7 @@ def price_words(document: OrderDocument) -> str:
     """Total, price of a lot, seller and date; or that the book leaves it blank."""
     cost = document.cost
     if cost.total_price is None or cost.price_per_lot is None:
-        return f"blank: offer book {cost.book!r} has no price for this card and term (gpufit catalog path: fill one in)"
+        return f"blank: offer book {cost.book!r} has no price for this card and term (gpufit catalog offers --template)"
     of_lot = f"{money(cost.price_per_lot, cost.currency)} a lot"
     date = f", prices of {cost.date}" if cost.date else ", prices without a date"
     return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}"

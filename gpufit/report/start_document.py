@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpufit.advice.served import Question, ServedModel
 from gpufit.advice.starts import StartVerdict
 from gpufit.advice.verdict import Verdict
-from gpufit.catalog.record import Offer, OfferBook
+from gpufit.catalog.offers import Offers
 from gpufit.memory.engines.base import Part
 from gpufit.memory.engines.vllm.dtypes import torch_name
 from gpufit.memory.engines.vllm.layers import kinds_of, token_bytes
@@ -25,18 +25,20 @@ from gpufit.profile.record import (
     Quantization,
     weakest,
 )
-from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, prices_of
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
 
 _FP8_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
 """`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
 
 
-def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], book: OfferBook) -> FitDocument:
+def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], offers: Offers) -> FitDocument:
     """Put the starts on some cards, at least one, into the document that all formats render."""
     question = asked.question
     length = question.settings.max_model_len
-    rows = tuple(_card_row(asked, verdict, book.offer(verdict.card.id)) for verdict in verdicts)
+    rows = tuple(_card_row(asked, verdict, offers) for verdict in verdicts)
+    books = book_figures(offers)
     largest = max(verdicts, key=lambda one: one.need(length).point_bytes)
     one = largest.served.start
     return FitDocument(
@@ -56,9 +58,10 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], b
         phases=_phases(asked, largest),
         kv_cache_growth=None,
         cards=rows,
-        offers=book.name,
+        offers=offers.names,
+        offer_books=books,
         assumptions=(*asked.assumed, *_assumptions(question, [verdict.served.start for verdict in verdicts])),
-        notes=asked.notes,
+        notes=(*asked.notes, *price_notes(books, [row.prices for row in rows])),
     )
 
 
@@ -69,7 +72,7 @@ def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
     return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} of each card"
 
 
-def _card_row(asked: ServedModel, verdict: StartVerdict, offer: Offer) -> CardRow:
+def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> CardRow:
     length = asked.question.settings.max_model_len
     served, lots, card = verdict.served, verdict.lots, verdict.card
     need, capacity = verdict.need(length), card.capacity_bytes
@@ -93,10 +96,10 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offer: Offer) -> CardRo
         max_context_is_position_limit=verdict.max_context_is_position_limit,
         arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
         cards_needed=verdict.cards_needed,
-        lot_size=offer.lot_size,
+        lot_size=offers.lot_size(card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
-        prices=prices_of(offer, None if lots is None else lots.lots),
+        prices=prices_of(offers.of(card.id), verdict.cards_needed),
         remarks=verdict.remarks,
         evidence=served.start.evidence,
         start=_start_figures(asked, verdict) if verdict.known else None,

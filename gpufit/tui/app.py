@@ -10,7 +10,8 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.theme import Theme
 
-from gpufit.catalog.record import Catalog, OfferBook
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Catalog
 from gpufit.datadir import profiles_dir
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.screens.cards import CardsScreen
@@ -47,12 +48,12 @@ class GpufitApp(App[None]):
     ]
 
     def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, book: OfferBook, problems: Sequence[str] = ()
+        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
     ) -> None:
         super().__init__()
         self._profiles = tuple(profiles)
         self._catalog = catalog
-        self._book = book
+        self._offers = offers
         self._problems = tuple(problems)
 
     def on_mount(self) -> None:
@@ -60,6 +61,6 @@ class GpufitApp(App[None]):
         self.register_theme(THEME)
         self.theme = THEME.name
         if self._profiles:
-            self.push_screen(CardsScreen(self._profiles, self._catalog, self._book, self._problems))
+            self.push_screen(CardsScreen(self._profiles, self._catalog, self._offers, self._problems))
         else:
             self.push_screen(EmptyScreen(f"{profiles_dir()}/", self._problems))

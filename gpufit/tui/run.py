@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -26,4 +27,4 @@ def build_app(paths: Sequence[Path], catalog_dir: Path | None = None) -> GpufitA
     """
     catalog = load_catalog(catalog_dir)
     profiles, problems = read_profiles(paths or find_profiles(profiles_dir()))
-    return GpufitApp(profiles, catalog, catalog.offer_book(), problems)
+    return GpufitApp(profiles, catalog, catalog.offers(datetime.date.today()), problems)

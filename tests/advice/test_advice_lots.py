@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from builders import TODAY
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,7 +28,7 @@ def test_cards_are_paid_by_whole_lots(cards: int, lot_size: int, lots: int, paid
 
 
 def test_one_b200_of_the_shipped_book_costs_two() -> None:
-    book = load_folders([shipped_catalog_dir()]).offer_book()
+    book = load_folders([shipped_catalog_dir()]).offers(TODAY)
     assert lots_for(1, book.lot_size("b200-sxm-180gb")).cards == 2
     assert lots_for(3, book.lot_size("b200-sxm-180gb")).cards == 4
     assert lots_for(1, book.lot_size("h100-sxm-80gb")).cards == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpufit.advice.terms import PURPOSES, Hours, Overheads, Volume, fewest_workers, hours_for, shortest_term
 from gpufit.advice.throughput import Throughput
-from gpufit.catalog.record import TERMS
+from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpufit.catalog.record import Card, CardMemory, Catalog, Offer, OfferBook
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.record import Card, CardMemory, Catalog
 
 
 def make_card(card_id: str = "x1-48gb", **fields: Any) -> Card:

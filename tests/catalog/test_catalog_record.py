@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from catalog_builders import make_book, make_card, make_catalog, make_memory
 
-from gpufit.catalog.record import Catalog, ContextFigure, DriverTotal, Offer, Peaks, catalog_order
+from gpufit.catalog.offers import Offer
+from gpufit.catalog.record import ContextFigure, DriverTotal, Peaks, catalog_order
 from gpufit.errors import UsageError
 
 
@@ -113,16 +114,6 @@ def test_catalog_looks_up_exact_ids_only() -> None:
     assert catalog.card("x1-48gb") is catalog.cards[0]
     with pytest.raises(UsageError, match="no card 'x1' in the catalog"):
         catalog.card("x1")
-
-
-def test_the_last_book_read_is_the_one_to_use() -> None:
-    catalog = Catalog(cards=(), offer_books=(make_book("blank"), make_book("mine")))
-    assert catalog.offer_book().name == "mine"
-    assert catalog.offer_book("blank").name == "blank"
-    with pytest.raises(UsageError, match="no offer book 'theirs'; there is: blank, mine"):
-        catalog.offer_book("theirs")
-    with pytest.raises(UsageError, match="no offer book"):
-        make_catalog().offer_book()
 
 
 def test_catalog_order_is_by_usable_memory_then_id() -> None:

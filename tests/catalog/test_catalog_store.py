@@ -7,7 +7,7 @@ from catalog_builders import MINIMAL
 
 from gpufit import datadir
 from gpufit.catalog import store
-from gpufit.catalog.store import load_catalog, load_folders
+from gpufit.catalog.store import load_catalog, load_folders, load_offer_book
 from gpufit.errors import UnreadableInputError
 
 BLANK = "schema_version = 1\n[x1-48gb]\nlot_size = 2\n"
@@ -63,7 +63,7 @@ def test_a_users_book_gets_the_blank_books_lot_sizes(base: Path, tmp_path: Path)
     mine = _folder(tmp_path / "mine", {"n.toml": MINIMAL.replace("x1-48gb", "x2-24gb")}, {"seller.toml": PRICED})
     catalog = load_folders([base, mine])
     assert [book.name for book in catalog.offer_books] == ["blank", "seller"]
-    book = catalog.offer_book()
+    (book,) = catalog.default_books
     assert (book.name, book.lot_size("x1-48gb"), book.offer("x1-48gb").prices) == ("seller", 2, {})
     assert book.offer("x2-24gb").prices == {3: 5}
     assert catalog.book_origins["seller"].path == str(mine / "offers" / "seller.toml")
@@ -73,8 +73,9 @@ def test_a_users_own_blank_book_replaces_ours_and_keeps_its_lot_sizes(base: Path
     mine = _folder(tmp_path / "mine", {"n.toml": MINIMAL.replace("x1-48gb", "x2-24gb")}, {"blank.toml": PRICED})
     catalog = load_folders([base, mine])
     assert [book.name for book in catalog.offer_books] == ["blank"]
-    assert catalog.offer_book().lot_size("x1-48gb") == 2
-    assert catalog.offer_book().offer("x2-24gb").prices == {3: 5}
+    (book,) = catalog.default_books
+    assert book.lot_size("x1-48gb") == 2
+    assert book.offer("x2-24gb").prices == {3: 5}
 
 
 def _refusal(*folders: Path) -> str:
@@ -91,7 +92,23 @@ def test_one_id_twice_in_a_folder_is_a_mistake(base: Path) -> None:
 
 def test_an_offer_for_no_card_is_a_mistake(base: Path) -> None:
     (base / "offers" / "s.toml").write_text(BLANK.replace("x1-48gb", "x1-84gb"), encoding="utf-8")
-    assert _refusal(base).startswith(f"{base / 'offers' / 's.toml'}: card x1-84gb is not in the catalog")
+    file = base / "offers" / "s.toml"
+    assert _refusal(base) == f"{file}: card x1-84gb is not in the catalog; did you mean x1-48gb?"
+    file.write_text(BLANK.replace("x1-48gb", "quadro"), encoding="utf-8")
+    assert _refusal(base).endswith("quadro is not in the catalog; correct the id, or add the card's own file")
+
+
+def test_a_book_from_a_file_of_its_own_has_the_usual_lots_and_is_checked(base: Path, tmp_path: Path) -> None:
+    catalog = load_folders([base])
+    file = tmp_path / "acme.toml"
+    file.write_text(PRICED.replace("x2-24gb", "x1-48gb"), encoding="utf-8")
+    book = load_offer_book(file, catalog)
+    assert (book.name, book.offer("x1-48gb").prices) == ("acme", {3: 5})
+    file.write_text("schema_version = 1", encoding="utf-8")
+    assert load_offer_book(file, catalog).lot_size("x1-48gb") == 2
+    file.write_text(PRICED, encoding="utf-8")
+    with pytest.raises(UnreadableInputError, match="card x2-24gb is not in the catalog"):
+        load_offer_book(file, catalog)
 
 
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:

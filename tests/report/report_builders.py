@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+from typing import Any
+
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import (
@@ -15,7 +18,8 @@ from gpufit.profile.record import (
     Precision,
     Quantization,
 )
-from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Price, Scenario
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 
 GIB = 2**30
 
@@ -31,13 +35,24 @@ PREFILL = Parts(
 """18.5 GiB, 1 MiB, 257 and 123,456,789 bytes: 19,988,647,030 in all."""
 PREFILL_BYTES = 18 * GIB + GIB // 2 + 2**20 + 257 + 123_456_789
 
+OFFERED_ON = datetime.date(2026, 1, 31)
+
 HUGE = 2**60
 """An exbibyte: 1,073,741,824 GiB."""
 
 
-def prices(*totals: float | None, currency: str | None = "EUR") -> tuple[Price, ...]:
+def prices(*totals: float | None, currency: str | None = "EUR", **fields: Any) -> tuple[Price, ...]:
     return tuple(
-        Price(term_days=days, currency=currency, price_per_lot=total, total_price=None if total is None else 2 * total)
+        Price(
+            term_days=days,
+            currency=currency,
+            price_per_lot=total,
+            total_price=None if total is None else 2 * total,
+            book="=book",
+            seller="@seller|ü, Ltd",
+            offered_on=OFFERED_ON,
+            **fields,
+        )
         for days, total in zip((3, 7, 30), totals, strict=True)
     )
 
@@ -65,9 +80,23 @@ FITS = CardRow(
     lot_size=2,
     lots=1,
     idle_cards=1,
-    prices=prices(100.5, None, 1_234_567.25),
+    prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
     remarks=("no bfloat16 | in hardware", "=1+1"),
     evidence=Evidence.SCALED,
+    throughput=ThroughputFigures(
+        inputs_per_second=0.1,
+        generated_tokens_per_second=None,
+        prompt_tokens_per_second=123_456_789.125,
+        copies=2,
+        cell_context_tokens=131_072,
+        cell_new_tokens=0,
+        cell_concurrency=7,
+        cell_inputs_completed=7,
+        cell_wall_seconds=140.0,
+        lower_bound=True,
+        how="=7 inputs | in 140.00 s",
+        evidence=Evidence.SCALED,
+    ),
 )
 
 DOES_NOT_FIT = CardRow(
@@ -214,6 +243,18 @@ def hard_document() -> FitDocument:
         },
         cards=(FITS, DOES_NOT_FIT, UNKNOWN, TOO_CLOSE),
         offers="=book",
+        offer_books=(
+            BookFigures(
+                name="=book",
+                seller="@seller|ü, Ltd",
+                currency="EUR",
+                offered_on=OFFERED_ON,
+                age_days=31,
+                stale=True,
+                indicative=False,
+                notes=("-1 | are 31 days old", "=note"),
+            ),
+        ),
         assumptions=(
             "upper bound: 2% of allocated for fragmentation; " + "a long sentence that has to be wrapped " * 4,
         ),

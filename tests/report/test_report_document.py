@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from builders import make_card, make_cell, make_profile
+from builders import make_card, make_cell, make_offers, make_profile
 from report_builders import DOES_NOT_FIT, FITS, GIB, TOO_CLOSE, UNKNOWN, hard_document, plain_precision
 
 from gpufit import flows
 from gpufit.advice.verdict import Verdict
-from gpufit.catalog.record import Card, Catalog, Offer, OfferBook
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.record import Card, Catalog
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     Cell,
@@ -31,7 +32,9 @@ def document_of(
     *cards: Card, profile: Profile | None = None, shape: Shape = SMALL, offers: tuple[Offer, ...] = ()
 ) -> FitDocument:
     book = OfferBook(name="seller", currency="EUR", offers=offers)
-    return flows.fit(profile or make_profile(), "p.json", shape, Catalog(cards=cards or (make_card(),)), book)
+    return flows.fit(
+        profile or make_profile(), "p.json", shape, Catalog(cards=cards or (make_card(),)), make_offers(book)
+    )
 
 
 def test_every_row_adds_up_parts_context_and_other_are_its_need() -> None:
@@ -151,16 +154,14 @@ def test_a_clean_run_inside_its_domain_has_no_notes() -> None:
 
 
 def test_a_file_name_that_is_not_text_does_not_stop_the_report() -> None:
-    document = flows.fit(
-        make_profile(), "p\udce8.json", Shape(512, 4, 4), Catalog(cards=(make_card(),)), OfferBook(name="b")
-    )
+    document = flows.fit(make_profile(), "p\udce8.json", Shape(512, 4, 4), Catalog(cards=(make_card(),)), make_offers())
     assert document.profile == "p?.json"
     for name in FORMATS:
         assert load_format(name).render_fit(document)
 
 
 def test_without_cards_the_need_is_that_of_any_card() -> None:
-    document = flows.judge_cards(make_profile(), "p", Shape(512, 4, 4), Catalog(cards=()), OfferBook(name="b"), ())
+    document = flows.judge_cards(make_profile(), "p", Shape(512, 4, 4), Catalog(cards=()), make_offers(), ())
     assert document.cards == ()
     for figures in document.phases.values():
         # The largest context of any card (612 MiB) and 99 MB of kernels; 32 MiB of workspace once something runs.

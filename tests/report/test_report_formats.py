@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import openpyxl
 import pytest
-from builders import make_profile
+from builders import TODAY, make_profile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_builders import FITS, GIB, HUGE, PREFILL_BYTES, UNKNOWN, hard_document
@@ -24,6 +24,7 @@ from gpufit.memory.terms import Shape
 from gpufit.report.cells import SCREEN_COLUMNS
 from gpufit.report.document import SCHEMA_VERSION, FitDocument
 from gpufit.report.formats.csv import guard
+from gpufit.report.price_text import PRICE_HEADERS, cost_headers
 from gpufit.report.registry import load_format
 
 CATALOG = load_folders([shipped_catalog_dir()])
@@ -41,8 +42,11 @@ PART_KEYS = {
 }
 
 
+RATES = ("inputs_per_second", "generated_tokens_per_second", "prompt_tokens_per_second")
+
+
 def real_document() -> FitDocument:
-    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, CATALOG.offer_book())
+    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, CATALOG.offers(TODAY))
 
 
 def as_json(document: FitDocument) -> dict[str, Any]:
@@ -64,7 +68,15 @@ def as_workbook(document: FitDocument, values: bool = False) -> Any:
 
 def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     """The JSON value that a CSV column stands for, by the column's name alone."""
-    prices = {f"total_price_{price['term_days']}_days": price["total_price"] for price in row["prices"]}
+    first = row["prices"][0]
+    prices = {
+        f"{name}_{price['term_days']}_days": price[name]
+        for price in row["prices"]
+        for name in ("total_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
+    }
+    priced = any(price["price_per_lot"] is not None for price in row["prices"])
+    book = {one["name"]: one for one in document["offer_books"]}[first["book"]] if priced else {}
+    speed = row["throughput"] or {}
     elsewhere = {
         "model": document["model"]["name"],
         "engine": document["engine"]["name"],
@@ -74,7 +86,15 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         "dtype": next((one["dtypes"][0] for one in document["precision"]["compute"]), None),
         "holds_for": document["holds_for"],
         "lot_size_cards": row["lot_size"],
-        "currency": row["prices"][0]["currency"],
+        "currency": first["currency"],
+        "seller": first["seller"],
+        "offer_book": first["book"],
+        "offered_on": book.get("offered_on"),
+        "price_age_days": book.get("age_days"),
+        "price_notes": "; ".join(book["notes"]) if book else None,
+        "throughput_how": speed.get("how"),
+        "throughput_evidence": speed.get("evidence"),
+        **{name: speed.get(name) for name in RATES},
     }
     for place in (elsewhere, prices, document["scenario"], row["parts"], row):
         if key in place:
@@ -135,12 +155,11 @@ def test_json_keeps_a_huge_number_exactly_and_what_is_not_known_as_null() -> Non
     assert cards[1]["capacity_bytes"] == 0
     assert cards[2]["capacity_bytes"] is None
     assert cards[2]["max_concurrency"] is None
-    assert cards[0]["prices"][1] == {
-        "term_days": 7,
-        "currency": "EUR",
-        "price_per_lot": None,
-        "total_price": None,
-    }
+    blank = cards[0]["prices"][1]
+    assert (blank["term_days"], blank["currency"], blank["offered_on"]) == (7, "EUR", "2026-01-31")
+    assert (blank["price_per_lot"], blank["total_price"]) == (None, None)
+    assert cards[0]["throughput"]["generated_tokens_per_second"] is None
+    assert cards[1]["throughput"] is None
 
 
 def test_json_keeps_unicode_readable_and_ends_in_a_newline() -> None:
@@ -179,10 +198,11 @@ def test_csv_is_utf_8_without_a_mark_and_a_line_a_card() -> None:
 
 def test_every_csv_column_says_its_unit() -> None:
     words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "remarks", "evidence"}
-    words |= {"engine_version", "attention", "dtype", "holds_for"}
+    words |= {"engine_version", "attention", "dtype", "holds_for", "seller", "offer_book", "offered_on"}
+    words |= {"price_notes", "throughput_how", "throughput_evidence"}
     counts = {"concurrency", "max_concurrency", "lots"}
     for key in as_csv(hard_document())[0]:
-        with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards")) or key == "cards_needed"
+        with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards", "_per_second")) or key == "cards_needed"
         assert with_unit or key in words | counts, key
 
 
@@ -264,7 +284,7 @@ def test_the_formula_sums_the_parts_and_its_stored_result_is_that_sum() -> None:
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:AR{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:BH{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles
@@ -289,8 +309,14 @@ def table_cells(document: FitDocument) -> list[list[str]]:
     return [[row[start:stop].strip() for start, stop in spans] for row in rows]
 
 
+def markdown_tables(document: FitDocument) -> list[list[str]]:
+    """The lines of each table: cards first, then prices and costs where there are any."""
+    blocks = load_format("markdown").render_fit(document).decode().split("\n\n")
+    return [block.splitlines() for block in blocks if block[:1] == "|"]
+
+
 def markdown_cells(document: FitDocument) -> list[list[str]]:
-    lines = [line for line in load_format("markdown").render_fit(document).decode().splitlines() if line[:1] == "|"]
+    lines = markdown_tables(document)[0]
     cells = [re.split(r"(?<!\\)\|", line)[1:-1] for line in [lines[0], *lines[2:]]]
     return [[cell.strip().replace("\\|", "|") for cell in row] for row in cells]
 
@@ -304,10 +330,8 @@ def test_table_and_markdown_agree_cell_for_cell_with_the_columns(document: FitDo
 
 
 def test_a_pipe_in_a_card_s_name_does_not_break_the_markdown_table() -> None:
-    lines = [
-        line for line in load_format("markdown").render_fit(hard_document()).decode().splitlines() if line[:1] == "|"
-    ]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {len(SCREEN_COLUMNS) + 1}
+    widths = [{len(re.findall(r"(?<!\\)\|", line)) for line in table} for table in markdown_tables(hard_document())]
+    assert widths == [{len(SCREEN_COLUMNS) + 1}, {len(PRICE_HEADERS) + 1}, {len(cost_headers(hard_document())) + 1}]
 
 
 def test_control_characters_in_a_name_never_reach_a_terminal() -> None:

@@ -15,8 +15,10 @@ from public_models import CONFIGS
 from gpufit import flows
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
-from gpufit.catalog.record import Card, Catalog, Mig, Offer, OfferBook, Software
+from gpufit.catalog.offers import Offer, OfferBook, Offers
+from gpufit.catalog.record import Card, Catalog, Mig, Software
 from gpufit.cli.main import build_parser
+from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DeviceInfo, Evidence, Profile
 from gpufit.report.order_checks import QUANTISED_AT_LOAD
@@ -43,6 +45,10 @@ SHAPE = Shape(512, 4, 4)
 """A measured cell of the profile."""
 
 
+def offers(*books: OfferBook) -> Offers:
+    return Offers(books, datetime.date(2026, 2, 1))
+
+
 def on_the_card() -> Profile:
     """The same run, measured on the card: every cell of 4 sequences at 1 s a cell, four inputs a second at most."""
     profile = make_profile()
@@ -66,9 +72,9 @@ def order(
     shape: Shape = SHAPE,
     profile: Profile | None = None,
     card: Card = CARD,
-    book: OfferBook = PAIRS,
+    books: tuple[OfferBook, ...] = (PAIRS,),
 ) -> OrderDocument:
-    return flows.order(profile or make_profile(), "p.json", shape, Catalog(cards=(card,)), book, card, ask)
+    return flows.order(profile or make_profile(), "p.json", shape, Catalog(cards=(card,)), offers(*books), card, ask)
 
 
 def test_one_card_of_a_pair_is_paid_for_and_idle() -> None:
@@ -159,6 +165,21 @@ def test_a_blank_price_stays_blank() -> None:
     assert document.cost.total_price is None
     assert document.idle is not None
     assert document.idle.price is None
+
+
+def test_an_order_goes_to_one_seller() -> None:
+    other = msgspec.structs.replace(PAIRS, name="other", seller="Other")
+    with pytest.raises(UsageError, match=r"cloud, other all have a price for x1-80gb.*--offers"):
+        order(Ask(term_days=7), books=(PAIRS, other))
+    blank = OfferBook(name="blank", offers=(Offer(card="x1-80gb", lot_size=8),))
+    assert order(Ask(term_days=7), books=(blank, PAIRS)).cost.book == "cloud"  # the one that has a price
+    assert order(Ask(term_days=7), books=(blank,)).card.cards_paid == 8
+
+
+def test_an_old_price_is_said_to_be_old() -> None:
+    old = msgspec.structs.replace(PAIRS, date=datetime.date(2025, 12, 1))
+    assert any("days old" in note for note in order(Ask(term_days=7), books=(old,)).notes)
+    assert not any("days old" in note for note in order(Ask(term_days=7)).notes)
 
 
 def test_a_card_that_does_not_fit_is_not_ordered() -> None:
@@ -257,7 +278,7 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     request = VllmRequest(model=str(folder), max_model_len=16_384, concurrency=40, tensor_parallel=2)
     card = make_card("x1-80gb", 79.1)
     book = OfferBook(name="pairs", offers=(Offer(card="x1-80gb", lot_size=4),))
-    document = flows.order_start(request, Catalog(cards=(card,)), book, card, Ask(term_days=30))
+    document = flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
     workers = document.workers
     assert document.ready
     assert document.card.ranks == 2

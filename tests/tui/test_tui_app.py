@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from builders import make_profile
 from tui_builders import (
-    BOOK,
     CATALOG,
+    OFFERS,
     cards_screen,
     make_app,
     make_document,
@@ -287,7 +287,7 @@ class TestScenariosWithoutAnAnswer:
 
 class TestProblems:
     async def test_no_profile_says_how_to_make_one_and_stays(self) -> None:
-        app = GpufitApp((), CATALOG, BOOK)
+        app = GpufitApp((), CATALOG, OFFERS)
         async with app.run_test(size=SMALL) as pilot:
             assert isinstance(app.screen, EmptyScreen)
             assert "gpufit profile MODEL" in screen_text(app)
@@ -307,7 +307,7 @@ class TestProblems:
     async def test_words_in_brackets_are_not_markup(self) -> None:
         card = msgspec.structs.replace(CATALOG.cards[0], name="Card [b]48[/] GB")
         catalog = msgspec.structs.replace(CATALOG, cards=(card, *CATALOG.cards[1:]))
-        app = GpufitApp((named("model[bold]"),), catalog, BOOK, ["[red]x: no"])
+        app = GpufitApp((named("model[bold]"),), catalog, OFFERS, ["[red]x: no"])
         async with app.run_test(size=WIDE):
             text = screen_text(app)
             assert "model[bold]" in text

@@ -71,7 +71,7 @@ class TestFacts:
         priced = Price(term_days=3, currency="EUR", price_per_lot=900.0, total_price=900.0)
         blank = [Price(term_days=days, currency="EUR", price_per_lot=None, total_price=None) for days in (7, 30)]
         text = plain(facts(DOCUMENT, make_row(prices=(priced, *blank))))
-        assert "3 days           900.0 EUR" in text
+        assert "3 days           900.00 EUR" in text
         assert "7 days" not in text
 
 

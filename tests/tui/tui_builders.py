@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 import msgspec
-from builders import make_profile
+from builders import TODAY, make_profile
 from rich.console import Console, RenderableType
 from textual.app import App
 
@@ -23,7 +23,7 @@ from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.screens.cards import CardsScreen
 
 CATALOG = load_folders([shipped_catalog_dir()])
-BOOK = CATALOG.offer_book()
+OFFERS = CATALOG.offers(TODAY)
 GB = 10**9
 
 
@@ -83,11 +83,11 @@ def make_loaded(profile: Profile | None = None, where: str = "profiles/tiny.json
 
 def make_document(shape: Shape | None = None, profile: Profile | None = None) -> FitDocument:
     loaded = make_loaded(profile)
-    return flows.fit(loaded.profile, loaded.where, shape or loaded.start, CATALOG, BOOK)
+    return flows.fit(loaded.profile, loaded.where, shape or loaded.start, CATALOG, OFFERS)
 
 
 def make_app(*profiles: LoadedProfile, problems: Sequence[str] = ()) -> GpufitApp:
-    return GpufitApp(profiles or (make_loaded(),), CATALOG, BOOK, problems)
+    return GpufitApp(profiles or (make_loaded(),), CATALOG, OFFERS, problems)
 
 
 def named(name: str, **changes: Any) -> LoadedProfile:

@@ -1,4 +1,4 @@
-"""List, show and check the cards that models are judged against.
+"""List, show and check the cards that models are judged against, and the offer books that price them.
 
 The catalog is TOML: gpufit's own, then yours from the configuration folder, then those of --catalog DIR.
 """
@@ -6,12 +6,15 @@ The catalog is TOML: gpufit's own, then yours from the configuration folder, the
 from __future__ import annotations
 
 import argparse
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog
-from gpufit.cli.diagnostics import ExitCode
-from gpufit.cli.output import print_text
+from gpufit.cli.diagnostics import ExitCode, say
+from gpufit.cli.offers import book_line, books_plain, books_table, check_new_file, currency, new_book
+from gpufit.cli.output import print_text, write_document
+from gpufit.errors import UsageError
 from gpufit.units import GIB
 
 if TYPE_CHECKING:
@@ -26,21 +29,39 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     listing = verbs.add_parser("list", help="all cards, a line each")
     show = verbs.add_parser("show", help="one card, every figure with its source")
     show.add_argument("card", metavar="CARD", help="an id or a name: h100-sxm, 'NVIDIA L40S'")
-    check = verbs.add_parser("check", help="read all catalog files and say whether they are sound")
+    offers = verbs.add_parser("offers", help="all offer books, a line each; or a new one to fill in")
+    _add_template(offers)
+    check = verbs.add_parser("check", help="read all catalog files and say what is wrong with them")
+    check.add_argument("book", nargs="*", type=Path, metavar="FILE", help="check these offer books alone")
     path = verbs.add_parser("path", help="where catalog files are read from")
-    for verb in (listing, show):
+    for verb in (listing, show, offers):
         verb.add_argument("--json", action="store_true", help="JSON instead of text")
-    for verb in (listing, show, check, path):
+    for verb in (listing, show, offers, check, path):
         add_catalog(verb)
+
+
+def _add_template(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("to write a new book")
+    group.add_argument("--template", action="store_true", help="write a book to fill in, with every card's lot size")
+    group.add_argument("-o", "--output", type=Path, metavar="FILE", help="write it to FILE, which must not be there")
+    group.add_argument(
+        "--card", "--gpu", action="append", default=[], metavar="CARD", help="only this card (repeat for more)"
+    )
+    group.add_argument("--seller", metavar="NAME", help="whose prices they will be")
+    group.add_argument("--currency", type=currency, metavar="CODE", help="that of every price: EUR, USD")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry out one action on the catalog."""
     from gpufit.catalog.store import load_catalog
 
+    if arguments.action == "check":
+        return _check(arguments)
     catalog = load_catalog(arguments.catalog)
-    text = {"list": _list, "show": _show, "check": _check, "path": _path}[arguments.action](arguments, catalog)
-    print_text(text)
+    actions = {"list": _list, "show": _show, "offers": _offers, "path": _path}
+    text = actions[arguments.action](arguments, catalog)
+    if text is not None:
+        print_text(text)
     return ExitCode.ANSWERED
 
 
@@ -49,8 +70,8 @@ def _list(arguments: argparse.Namespace, catalog: Catalog) -> str:
         return _json([card_to_plain(card) for card in catalog.cards])
     from tabulate import tabulate
 
-    book = catalog.offer_book()
-    rows = [_row(card, book.lot_size(card.id)) for card in catalog.cards]
+    offers = catalog.offers(datetime.date.today())
+    rows = [_row(card, offers.lot_size(card.id)) for card in catalog.cards]
     numbers = ("memory GB", "usable GiB", "GB/s", "bf16 TFLOPS", "lot")
     align = ["right" if header in numbers else "left" for header in _LIST_HEADERS]
     return tabulate(rows, headers=_LIST_HEADERS, colalign=align, disable_numparse=True)
@@ -97,17 +118,49 @@ def _lines(value: object, depth: int) -> list[str]:
     return lines
 
 
-def _check(arguments: argparse.Namespace, catalog: Catalog) -> str:
+def _offers(arguments: argparse.Namespace, catalog: Catalog) -> str | None:
+    """The books there are, or a new one; None where that went to a file."""
+    if not arguments.template:
+        for flag in ("output", "card", "seller", "currency"):
+            if getattr(arguments, flag):
+                raise UsageError(f"--{flag} is for a new book: add --template")
+        return _json(books_plain(catalog)) if arguments.json else books_table(catalog)
+    if arguments.json:
+        raise UsageError("--template writes TOML: leave --json out")
+    if arguments.output is None:
+        return new_book(arguments, catalog)
+    check_new_file(arguments.output)
+    write_document(new_book(arguments, catalog).encode(errors="replace"), False, arguments.output)
+    say(f"wrote {arguments.output}; fill it in, then: gpufit catalog check {arguments.output}")
+    return None
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    """All cards, then every offer book with all that is wrong with it; status 3 where anything is."""
+    from gpufit.catalog.check import check_book, check_books
+    from gpufit.catalog.store import catalog_folders, load_cards
+
+    folders, today = catalog_folders(arguments.catalog), datetime.date.today()
+    cards = load_cards(folders)
+    files = [check_book(path, cards, today) for path in arguments.book]
+    found = files or check_books(folders, cards, today)
+    lines = [] if files else _card_lines(cards)
+    lines += [line for one in found for line in one.faults or (f"{one.path}: {book_line(one.book, today)}",)]
+    print_text("\n".join(lines))
+    return ExitCode.UNREADABLE if any(one.faults for one in found) else ExitCode.ANSWERED
+
+
+def _card_lines(catalog: Catalog) -> list[str]:
+    """What there is to say of all cards."""
     unsized = [card.id for card in catalog.cards if card.capacity_bytes is None]
     folders = sorted({str(Path(origin.path).parent) for origin in catalog.card_origins.values()})
-    books = ", ".join(book.name for book in catalog.offer_books)
-    lines = [f"{len(catalog.cards)} cards and the offer books {books} read from {', '.join(folders)}"]
+    lines = [f"{len(catalog.cards)} cards read from {', '.join(folders)}"]
     if unsized:
         lines.append(f"no usable memory known, so never judged: {', '.join(unsized)}")
     replaced = [card for card, origin in catalog.card_origins.items() if origin.replaces]
     if replaced:
         lines.append(f"replaced by files of your own: {', '.join(replaced)}")
-    return "\n".join(lines)
+    return lines
 
 
 def _path(arguments: argparse.Namespace, catalog: Catalog) -> str:

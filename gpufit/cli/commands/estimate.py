@@ -18,6 +18,7 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
+from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
 from gpufit.report.registry import load_format
@@ -46,6 +47,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--save", type=Path, metavar="FILE", help="write the computed profile, for fit and tui")
     add_document(parser)
     add_catalog(parser)
+    add_offers(parser)
 
 
 def scenario_line(profile: Profile, shape: Shape) -> str:
@@ -73,15 +75,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{chosen} has one row a card: name cards with --card, or use gpufit fit {arguments.model}")
     form = load_format(chosen)
     catalog = load_catalog(arguments.catalog)
-    cards = find_cards(catalog, arguments.card)
+    cards, offers = find_cards(catalog, arguments.card), chosen_offers(arguments, catalog)
     profile = flows.estimate(transformers_request(arguments, arguments.model))
     shape = flows.default_shape(profile)
-    document = flows.judge_cards(profile, str(arguments.model), shape, catalog, catalog.offer_book(), cards)
+    document = flows.judge_cards(profile, str(arguments.model), shape, catalog, offers, cards)
     if arguments.save is not None:
         flows.save(profile, arguments.save)
     say(scenario_line(profile, shape))
     if arguments.save is not None:
         say(f"wrote {arguments.save}")
+    if cards:
+        say_offers(offers)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
@@ -103,10 +107,11 @@ def _run_vllm(arguments: argparse.Namespace, chosen: str) -> int:
         raise UsageError("--save writes a profile, and a start of vLLM is none: write the answer with -o FILE.json")
     form = load_format(chosen)
     catalog = load_catalog(arguments.catalog)
-    cards = find_cards(catalog, arguments.card)
+    cards, offers = find_cards(catalog, arguments.card), chosen_offers(arguments, catalog)
     request = vllm_request(arguments, arguments.model)
-    document = flows.start_vllm(request, catalog, catalog.offer_book(), cards)
+    document = flows.start_vllm(request, catalog, offers, cards)
     say(vllm_scenario_line(document.scenario))
+    say_offers(offers)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")

@@ -22,12 +22,14 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
+from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
 from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
+    from gpufit.catalog.offers import Offers
     from gpufit.catalog.record import Card, Catalog
     from gpufit.memory.terms import Shape
     from gpufit.profile.record import Profile
@@ -59,6 +61,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_engine_options(parser.add_argument_group("for a model in place of a profile"))
     add_document(parser)
     add_catalog(parser)
+    add_offers(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -69,13 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     form = load_format(chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
-    cards = find_cards(catalog, arguments.card)
+    cards, offers = find_cards(catalog, arguments.card), chosen_offers(arguments, catalog)
     if arguments.engine == "vllm" and flows.names_model(arguments.profile):
-        document = _started(arguments, catalog, cards)
+        document = _started(arguments, catalog, offers, cards)
     else:
         profile, shape = estimated(arguments) if flows.names_model(arguments.profile) else loaded(arguments)
-        document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
+        document = flows.fit(profile, str(arguments.profile), shape, catalog, offers, cards)
     refuse_own_input(arguments)
+    say_offers(offers)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
@@ -109,13 +113,13 @@ def estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     return profile, shape
 
 
-def _started(arguments: argparse.Namespace, catalog: Catalog, cards: Sequence[Card]) -> FitDocument:
+def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, cards: Sequence[Card]) -> FitDocument:
     """A start of vLLM on each card; that nothing was started is said."""
     from gpufit import flows
 
     check_engine_options(arguments)
     request = vllm_request(arguments, arguments.profile)
-    document = flows.start_vllm(request, catalog, catalog.offer_book(), cards)
+    document = flows.start_vllm(request, catalog, offers, cards)
     say(vllm_scenario_line(document.scenario))
     return document
 

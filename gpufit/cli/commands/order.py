@@ -13,11 +13,13 @@ from gpufit.cli.arguments import add_catalog, add_scenario, count, hours, share
 from gpufit.cli.commands.fit import estimated, loaded, refuse_own_input
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import add_engine_options, check_engine_options, vllm_request, vllm_scenario_line
+from gpufit.cli.offers import add_offers, chosen_offers
 from gpufit.cli.output import write_document
 from gpufit.report.order_registry import ORDER_EXTENSIONS, ORDER_FORMATS, load_order_format, order_format_for
 
 if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
+    from gpufit.catalog.offers import Offers
     from gpufit.catalog.record import Card, Catalog
     from gpufit.report.order_document import OrderDocument
 
@@ -54,6 +56,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {' '.join(ORDER_EXTENSIONS)}"
     )
     add_catalog(parser)
+    add_offers(parser)
 
 
 def _add_work(group: argparse._ArgumentGroup) -> None:
@@ -111,13 +114,12 @@ def run(arguments: argparse.Namespace) -> int:
 
     form = load_order_format(_chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
-    card = find_card(catalog, arguments.card)
+    card, offers = find_card(catalog, arguments.card), chosen_offers(arguments, catalog)
     if arguments.engine == "vllm" and flows.names_model(arguments.profile):
-        document = _started(arguments, catalog, card)
+        document = _started(arguments, catalog, offers, card)
     else:
         profile, shape = estimated(arguments) if flows.names_model(arguments.profile) else loaded(arguments)
-        book, ask = catalog.offer_book(), _ask(arguments)
-        document = flows.order(profile, str(arguments.profile), shape, catalog, book, card, ask)
+        document = flows.order(profile, str(arguments.profile), shape, catalog, offers, card, _ask(arguments))
     refuse_own_input(arguments)
     for blocker in document.blockers:
         say(f"not ready: {blocker}")
@@ -152,12 +154,12 @@ def _ask(arguments: argparse.Namespace) -> Ask:
     )
 
 
-def _started(arguments: argparse.Namespace, catalog: Catalog, card: Card) -> OrderDocument:
+def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, card: Card) -> OrderDocument:
     """An order for a model that vLLM is to serve; that nothing was started is said."""
     from gpufit import flows
 
     check_engine_options(arguments)
     request = vllm_request(arguments, arguments.profile)
-    document = flows.order_start(request, catalog, catalog.offer_book(), card, _ask(arguments))
+    document = flows.order_start(request, catalog, offers, card, _ask(arguments))
     say(vllm_scenario_line(document.scenario))
     return document

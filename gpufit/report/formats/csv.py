@@ -1,11 +1,11 @@
-"""One row a card as CSV: UTF-8, units in the header, dot decimals, blank for what is not known."""
+"""One row a card and seller as CSV: UTF-8, units in the header, dot decimals, blank for what is not known."""
 
 from __future__ import annotations
 
 import csv
 import io
 
-from gpufit.report.cells import Value, printable
+from gpufit.report.cells import Value, by_seller, printable
 from gpufit.report.columns import columns_of
 from gpufit.report.document import FitDocument
 
@@ -17,12 +17,12 @@ https://owasp.org/www-community/attacks/CSV_Injection"""
 
 
 def render_fit(document: FitDocument) -> bytes:
-    """The cards table with every column of `report.columns`."""
+    """The cards table with every column of `report.columns`; a card that several sellers price has a row for each."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = columns_of(document)
     writer.writerow(column.key for column in columns)
-    for row in document.cards:
+    for row in (sold for card in document.cards for sold in by_seller(card)):
         writer.writerow(guard(column.value(document, row)) for column in columns)
     return text.getvalue().encode()
 

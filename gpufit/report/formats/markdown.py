@@ -7,6 +7,7 @@ from tabulate import tabulate
 from gpufit.report.cells import printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.price_text import COST_NOTE, PRICE_HEADERS, cost_headers, cost_rows, price_lines, price_rows
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -19,11 +20,15 @@ def render_fit(document: FitDocument) -> bytes:
     columns = screen_columns_of(document)
     rows = [[_cell(column.text(document, row)) for column in columns] for row in document.cards]
     table = _pipe(rows, [column.title for column in columns])
-    found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
+    prices, costs = _escaped(price_rows(document)), _escaped(cost_rows(document))
+    money = [*price_lines(document), *([COST_NOTE] if costs else ())]
+    found = [*money, *precision_lines(document.precision), growth_line(document), peak_line(document)]
     remarks = [*found, *document.assumptions, *document.notes, *remark_lines(document)]
     blocks = [
         headline(document),
         *([table] if document.cards else ()),
+        *([_pipe(prices, list(PRICE_HEADERS))] if prices else ()),
+        *([_pipe(costs, list(cost_headers(document)))] if costs else ()),
         *(_start(document, row, start) for row, start in detailed_rows(document)),
         "\n".join(f"- {line}" for line in remarks if line),
     ]
@@ -32,10 +37,14 @@ def render_fit(document: FitDocument) -> bytes:
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts, what they come to, and the command."""
-    parts = _pipe([[_cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
+    parts = _pipe(_escaped(part_rows(start)), list(PART_HEADERS))
     answer = "\n".join(f"- {line}" for line in answer_lines(document, row, start))
     command = f"\n\n{command_title(row)}\n\n```sh\n{start.serve_command}\n```" if start.serve_command else ""
     return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
+
+
+def _escaped(rows: list[list[str]]) -> list[list[str]]:
+    return [[_cell(text) for text in line] for line in rows]
 
 
 def _pipe(rows: list[list[str]], headers: list[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
@@ -10,6 +11,15 @@ from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.price_text import (
+    COST_NOTE,
+    LEFT_HEADERS,
+    PRICE_HEADERS,
+    cost_headers,
+    cost_rows,
+    price_lines,
+    price_rows,
+)
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -25,7 +35,7 @@ WORDS_WIDTH = 52
 def render_fit(document: FitDocument) -> bytes:
     """Headline, cards, parts by phase, precision, assumptions and notes."""
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document), detail_hint(document)]
-    blocks = [headline(document), *([_cards(document)] if document.cards else ())]
+    blocks = [headline(document), *([_cards(document)] if document.cards else ()), *_prices(document)]
     blocks += [_start(document, row, start) for row, start in detailed_rows(document)]
     blocks += [] if document.serves else [_phases(document)]
     blocks += ["\n".join(line for line in found if line)]
@@ -43,6 +53,24 @@ def _cards(document: FitDocument) -> str:
         colalign=["left" if column.title in left else "right" for column in columns],
         disable_numparse=True,
     )
+
+
+def _prices(document: FitDocument) -> Iterator[str]:
+    """What the lots cost, and what follows from it; nothing where no book has a price and no speed was measured."""
+    rows = price_rows(document)
+    if rows:
+        yield _price_table(rows, PRICE_HEADERS)
+    lines = [_wrapped(line, "", "  ") for line in price_lines(document)]
+    if lines:
+        yield "\n".join(lines)
+    costs = cost_rows(document)
+    if costs:
+        yield f"{_price_table(costs, cost_headers(document))}\n\n{COST_NOTE}"
+
+
+def _price_table(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
+    align = ["left" if header in LEFT_HEADERS else "right" for header in headers]
+    return tabulate(rows, headers=headers, colalign=align, disable_numparse=True)
 
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:

@@ -13,6 +13,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.price_text import money
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, part_bytes
@@ -50,8 +51,8 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]
     yield "lots", lots_text(row)
     for price in row.prices:
         if price.total_price is not None:
-            total = _TEXT[f"total_price_{price.term_days}_days"](document, row)
-            yield f"{price.term_days} days", f"{total} {price.currency or ''}".rstrip()
+            seller = f" ({price.seller})" if price.seller else ""
+            yield f"{price.term_days} days", f"{money(price.total_price)} {price.currency or ''}".rstrip() + seller
     yield "evidence", str(row.evidence)
     for remark in row.remarks:
         yield "remark", remark

@@ -12,7 +12,8 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from gpufit import flows
-from gpufit.catalog.record import Catalog, OfferBook
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Catalog
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.report.document import CardRow, FitDocument
@@ -64,12 +65,12 @@ class CardsScreen(Screen[None]):
     ]
 
     def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, book: OfferBook, problems: Sequence[str]
+        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str]
     ) -> None:
         super().__init__()
         self._profiles = tuple(profiles)
         self._catalog = catalog
-        self._book = book
+        self._offers = offers
         self._problems = tuple(problems)
         self._answers: dict[tuple[int, Shape], FitDocument | str] = {}
         self.state = state.initial_state([state.start_of(one.profile, one.start) for one in profiles])
@@ -141,7 +142,7 @@ class CardsScreen(Screen[None]):
         if key not in self._answers:
             loaded = self._profiles[to.profile]
             try:
-                self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self._catalog, self._book)
+                self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self._catalog, self._offers)
             except UsageError as error:
                 self._answers[key] = str(error)
         return self._answers[key]

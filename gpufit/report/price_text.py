@@ -1,0 +1,119 @@
+"""Prices, speed and cost as people read them: a table with a line a card and seller, and what to make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+
+from gpufit.catalog.offers import TERMS
+from gpufit.report.cells import by_seller, lots_text
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.prices import Price, ThroughputFigures
+
+PRICE_HEADERS = ("card", "seller", "lots", *(f"{days} days" for days in TERMS), "currency", "offered on")
+"""The columns of the price table; the price of all lots, for the whole term."""
+LEFT_HEADERS = ("card", "seller", "term", "currency", "offered on", "evidence")
+"""Columns of words, in this table and that of costs."""
+
+
+def price_rows(document: FitDocument) -> list[list[str]]:
+    """The price table: a line for every seller's total of every card that serves the scenario; empty without prices."""
+    return [
+        [
+            sold.card,
+            first.seller or first.book,
+            lots_text(sold),
+            *_totals(sold.prices),
+            first.currency or "",
+            _day(document, first),
+        ]
+        for row in document.cards
+        for sold in by_seller(row)
+        for first in sold.prices[:1]
+        if any(price.total_price is not None for price in sold.prices)
+    ]
+
+
+def _totals(prices: Sequence[Price]) -> list[str]:
+    by_term = {price.term_days: price.total_price for price in prices}
+    return ["" if (total := by_term.get(days)) is None else money(total) for days in TERMS]
+
+
+def _day(document: FitDocument, price: Price) -> str:
+    """The day of a price, marked where it has to be asked for again."""
+    if price.offered_on is None:
+        return ""
+    stale = any(book.stale for book in document.offer_books if book.name == price.book)
+    return f"{price.offered_on}, stale" if stale else str(price.offered_on)
+
+
+def money(amount: float) -> str:
+    """An amount with two decimals, or four significant digits below 1: what a thousand inputs cost is small."""
+    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4g}"
+
+
+def price_lines(document: FitDocument) -> list[str]:
+    """What stands below the price table: the cheapest in each currency, the cards without a price, the speed."""
+    return [*_cheapest_lines(document.cards), *_unpriced_lines(document.cards), *_throughput_lines(document.cards)]
+
+
+def _cheapest_lines(rows: Sequence[CardRow]) -> Iterator[str]:
+    """The lowest total of each term among cards that serve the scenario, in each currency by itself."""
+    totals = [(price.total_price, row.card, price) for row in rows for price in row.prices if price.total_price]
+    compared = {card for _, card, _ in totals}, {price.book for *_, price in totals}
+    if max(map(len, compared)) < 2:
+        return
+    currencies = sorted({price.currency or "" for *_, price in totals})
+    for days in TERMS:
+        for currency in currencies:
+            same = [one for one in totals if (one[2].term_days, one[2].currency or "") == (days, currency)]
+            if same:
+                total, card, price = min(same, key=itemgetter(0))
+                among = f" of prices in {currency}" if len(currencies) > 1 else ""
+                at = f"{money(total)} {currency} ({price.seller or price.book})"
+                yield f"cheapest for {days} days{among}: {card} at {at}"
+
+
+def _unpriced_lines(rows: Sequence[CardRow]) -> Iterator[str]:
+    """Cards that serve the scenario and have no price, where others have one: the cheapest may be among them."""
+    serving = [row for row in rows if row.cards_needed is not None]
+    priced = {row.card for row in serving for price in row.prices if price.total_price is not None}
+    missing = [row.card for row in serving if row.card not in priced]
+    if priced and missing:
+        yield f"no price, and so not compared: {', '.join(missing)}"
+
+
+def _throughput_lines(rows: Sequence[CardRow]) -> Iterator[str]:
+    for row in rows:
+        if row.throughput is not None:
+            yield f"{row.card}: {_rates(row.throughput)}: {row.throughput.how} ({row.throughput.evidence})"
+
+
+def _rates(one: ThroughputFigures) -> str:
+    generated = one.generated_tokens_per_second
+    tokens = f"{one.prompt_tokens_per_second:,.1f} prompt" if generated is None else f"{generated:,.1f} generated"
+    return f"{'at least ' if one.lower_bound else ''}{tokens} tokens/s, {one.inputs_per_second:.4g} inputs/s"
+
+
+def cost_headers(document: FitDocument) -> tuple[str, ...]:
+    """The columns of the cost table."""
+    tokens = "generated" if document.scenario.new_tokens else "prompt"
+    return ("card", "seller", "term", f"a million {tokens} tokens", "a thousand inputs", "currency", "evidence")
+
+
+def cost_rows(document: FitDocument) -> list[list[str]]:
+    """What work costs where speed was measured: a line for every term and seller; empty where none was."""
+    found = []
+    for row in document.cards:
+        for price in row.prices:
+            tokens, inputs = price.cost_per_million_tokens, price.cost_per_thousand_inputs
+            if row.throughput is not None and tokens is not None and inputs is not None:
+                bound = "at most " if row.throughput.lower_bound else ""
+                costs = [f"{bound}{money(cost)}" for cost in (tokens, inputs)]
+                seller, term = price.seller or price.book, f"{price.term_days} days"
+                found.append([row.card, seller, term, *costs, price.currency or "", str(row.throughput.evidence)])
+    return found
+
+
+COST_NOTE = "costs hold for cards that work every second of the term: idle time makes them dearer"
+"""What stands below the cost table."""
