@@ -178,7 +178,7 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
     if copies is not None and copies > 1:
         share = replace(request, concurrency=-(-concurrency // copies))
         worker = start_vllm(share, catalog, offers, (card,))
-    ranks = 1 if row.start is None else row.start.tensor_parallel_size
+    ranks = row.start.tensor_parallel_size if row.start is not None else request.tensor_parallel or 1
     rate = NoThroughput("no throughput: a start by rules was not measured")
     return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, offers.books[0])
 

@@ -55,7 +55,7 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
     why and names nothing to order."""
     row, worker = judged.row, judged.worker
     blockers = tuple(_blockers(judged, plan))
-    cost = _cost(plan, judged.card, book)
+    cost = _cost(plan, judged, book)
     devices = 0 if plan is None else plan.lots.cards * judged.card.devices_per_card
     workers = () if plan is None else tuple(_workers(plan, judged, ask.volume.inputs))
     profile = judged.profile
@@ -159,8 +159,8 @@ def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
     )
 
 
-def _cost(plan: Plan | None, card: Card, book: OfferBook) -> Cost:
-    price = None if plan is None else book.offer(card.id).price(plan.term_days)
+def _cost(plan: Plan | None, judged: Judged, book: OfferBook) -> Cost:
+    price = None if plan is None else book.offer(judged.card.id).price(plan.term_days)
     return Cost(
         book=book.name,
         seller=book.seller,
@@ -168,6 +168,8 @@ def _cost(plan: Plan | None, card: Card, book: OfferBook) -> Cost:
         date=book.date,
         price_per_lot=price,
         total_price=None if price is None or plan is None else price * plan.lots.lots,
+        stale=any(one.stale for one in judged.worker.offer_books),
+        indicative=book.indicative,
     )
 
 

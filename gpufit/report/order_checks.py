@@ -42,7 +42,7 @@ def arrival_checks(
     `worker` is the fit of one worker, `profile` what it was made from; None for a start of vLLM.
     """
     row = worker.cards[0]
-    found = [_cards(card, devices), _torch(row, devices)]
+    found = [_cards(card, devices), *_links(card, row), _torch(row, devices)]
     if profile is None:
         return [*found, *_started(worker, row)]
     found += _measured_again(worker, row, profile)
@@ -53,11 +53,24 @@ def _cards(card: Card, devices: int) -> Check:
     names = " or ".join(card.device_names) or card.name
     total = card.memory.driver_total_mib
     size = "" if total is None else f", memory.total {total} MiB as the catalog has it"
-    found = f"{_devices(devices)} named {names}{size}"
+    found = f"{_devices(devices)}: {names}{size}"
     if card.vendor == "AMD":
         return Check(title="the cards", command=_AMD_SMI, expect=found)
     whole = "; mig.mode.current not Enabled (a slice is not the card)" if card.mig and card.mig.supported else ""
     return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{whole}")
+
+
+def _links(card: Card, row: CardRow) -> Iterator[Check]:
+    """How the devices of one worker reach each other; nothing where a worker has one."""
+    ranks = 1 if row.start is None else row.start.tensor_parallel_size
+    if ranks == 1 or card.vendor != "NVIDIA":
+        return
+    link = "note it: the catalog knows no link of this card" if card.peer_link is None else card.peer_link.kind
+    yield Check(
+        title="the links",
+        command="nvidia-smi topo -m",
+        expect=f"the {ranks} devices of each worker in one machine; between them, by the catalog: {link}",
+    )
 
 
 def _torch(row: CardRow, devices: int) -> Check:
@@ -71,7 +84,7 @@ def _torch(row: CardRow, devices: int) -> Check:
 
 
 def _devices(count: int) -> str:
-    return "1 device" if count == 1 else f"{count} devices"
+    return "1 device" if count == 1 else f"{count} devices over all machines"
 
 
 def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iterator[Check]:
@@ -90,11 +103,13 @@ def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iter
         command=shlex.join(["gpufit", "profile", *model, *shape, *settings, "-o", ARRIVAL]),
         expect=f"one cell measured, exit status 0, no flag of a shared card{beforehand}",
     )
+    # Of an order that is not ready, the upper bound may lie above what the card has.
+    most = row.need_upper_bytes if row.capacity_bytes is None else min(row.need_upper_bytes, row.capacity_bytes)
     yield Check(
         title="the verdict, from that run",
         command=shlex.join(["gpufit", "fit", ARRIVAL, *shape, "--card", row.card]),
-        expect=f"fits, exit status 0, evidence measured; need at most {row.need_upper_bytes} bytes "
-        f"({format_size(row.need_upper_bytes)}). Above that, stop: this order counted on less",
+        expect=f"fits, exit status 0, evidence measured; need at most {most} bytes ({format_size(most)}). Above that, "
+        "stop: this order counted on less",
     )
 
 

@@ -79,6 +79,10 @@ class Cost(Record, frozen=True, kw_only=True):
     price_per_lot: float | None
     """For the whole term."""
     total_price: float | None
+    stale: bool
+    """Whether the prices are so old that they have to be asked for again."""
+    indicative: bool
+    """Whether they are public figures that nobody offers."""
 
 
 class Work(Record, frozen=True, kw_only=True):

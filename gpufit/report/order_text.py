@@ -98,7 +98,9 @@ def price_words(document: OrderDocument) -> str:
         return f"blank: offer book {cost.book!r} has no price for this card and term (gpufit catalog offers --template)"
     of_lot = f"{money(cost.price_per_lot, cost.currency)} a lot"
     date = f", prices of {cost.date}" if cost.date else ", prices without a date"
-    return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}"
+    warnings = "; public figures, which nobody offers" if cost.indicative else ""
+    warnings += "; old: ask again" if cost.stale else ""
+    return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}{warnings}"
 
 
 def money(amount: float, currency: str | None) -> str:

@@ -52,7 +52,7 @@ def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("catalog")
     (folder / "offers").mkdir()
     (folder / "offers" / "cloud.toml").write_text(
-        'schema_version = 1\nseller = "Example Cloud"\ncurrency = "EUR"\ndate = 2026-01-31\n\n'
+        'schema_version = 1\nseller = "Example Cloud"\ncurrency = "EUR"\ndate = 2020-01-31\n\n'
         "[l40s-48gb]\nlot_size = 1\nprice_3_days = 90\nprice_7_days = 199.5\n\n"
         "[b200-sxm-180gb]\nlot_size = 2\nprice_7_days = 1400\n"
     )
@@ -98,8 +98,8 @@ def test_json_has_the_contract(gpufit: Run, profile: Path, prices: Path) -> None
     card = document["card"]
     assert (card["card"], card["cards_needed"], card["lots"], card["cards_paid"]) == ("b200-sxm-180gb", 1, 1, 2)
     assert document["cost"] == {
-        "book": "cloud", "seller": "Example Cloud", "currency": "EUR", "date": "2026-01-31",
-        "price_per_lot": 1400.0, "total_price": 1400.0,
+        "book": "cloud", "seller": "Example Cloud", "currency": "EUR", "date": "2020-01-31",
+        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False,
     }  # fmt: skip
     assert (document["idle"]["cards"], document["idle"]["price"]) == (1, 700.0)
     assert document["scenario"]["context_tokens"] == 8192

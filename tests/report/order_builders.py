@@ -76,6 +76,8 @@ def hard_order() -> OrderDocument:
             date=datetime.date(2026, 1, 31),
             price_per_lot=100.25,
             total_price=200.5,
+            stale=True,
+            indicative=True,
         ),
         work=Work(
             inputs=10,
@@ -152,7 +154,16 @@ def empty_order() -> OrderDocument:
         term_days=None,
         term_purpose="",
         terms=(),
-        cost=Cost(book="blank", seller=None, currency=None, date=None, price_per_lot=None, total_price=None),
+        cost=Cost(
+            book="blank",
+            seller=None,
+            currency=None,
+            date=None,
+            price_per_lot=None,
+            total_price=None,
+            stale=False,
+            indicative=False,
+        ),
         work=msgspec.structs.replace(
             order.work,
             inputs=None,

@@ -178,8 +178,10 @@ def test_an_order_goes_to_one_seller() -> None:
 
 def test_an_old_price_is_said_to_be_old() -> None:
     old = msgspec.structs.replace(PAIRS, date=datetime.date(2025, 12, 1))
-    assert any("days old" in note for note in order(Ask(term_days=7), books=(old,)).notes)
-    assert not any("days old" in note for note in order(Ask(term_days=7)).notes)
+    document, fresh = order(Ask(term_days=7), books=(old,)), order(Ask(term_days=7))
+    assert (document.cost.stale, fresh.cost.stale) == (True, False)
+    assert any("days old" in note for note in document.notes)
+    assert not any("days old" in note for note in fresh.notes)
 
 
 def test_a_card_that_does_not_fit_is_not_ordered() -> None:
@@ -210,7 +212,20 @@ def test_a_card_that_is_too_close_is_for_finding_out() -> None:
     assert "too close: a device has" in document.blockers[0]
     assert "measure on one such card before more are ordered" in document.blockers[0]
     assert document.card.cards_needed == 1
-    assert document.checks
+    capacity = document.margin.capacity_bytes
+    assert capacity is not None
+    assert f"need at most {capacity} bytes" in document.checks[3].expect  # the upper bound is more than there is
+
+
+def test_without_a_memory_model_the_largest_measured_cell_that_fits_is_a_worker_s() -> None:
+    """Of 1, 2 and 4 sequences, a card between the needs of 2 and 4 holds 2: two workers for 4."""
+    profile = make_profile(memory_model=None)
+    two, four = (order(Ask(term_days=7), Shape(512, 4, count), profile).margin for count in (2, 4))
+    capacity = (two.need_upper_bytes + four.need_upper_bytes) / 2 / GIB
+    document = order(Ask(term_days=7), Shape(512, 4, 4), profile, make_card(capacity_gib=capacity))
+    assert [one.at_once for one in document.workers] == [2, 2]
+    assert document.ready
+    assert document.margin.held_out_error is None
 
 
 def gpufit_commands(document: OrderDocument) -> list[list[str]]:
@@ -241,7 +256,7 @@ def test_the_checks_name_commands_that_exist_with_options_they_take(profile: Pro
 def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:
     smi, torch, *_ = order(Ask(term_days=7)).checks
     assert smi.command.startswith("nvidia-smi --query-gpu=")
-    assert "2 devices named NVIDIA X1" in smi.expect  # both of the lot, the idle one as well
+    assert "2 devices over all machines: NVIDIA X1" in smi.expect  # both of the lot, the idle one as well
     assert "mig.mode.current" in smi.expect
     assert f"each at least {80 * GIB} bytes" in torch.expect
     ast.parse(shlex.split(torch.command)[2])
@@ -286,6 +301,7 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     assert document.card.cards_paid == -(-2 * len(workers) // 4) * 4
     assert workers[1].devices == "2-3"
     assert sum(one.at_once for one in workers) >= 40
+    assert [check.title for check in document.checks][1] == "the links"
     command = document.checks[-1].command
     assert command.startswith("vllm serve")
     assert "--tensor-parallel-size 2" in command

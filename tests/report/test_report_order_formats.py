@@ -114,7 +114,7 @@ def test_a_price_that_is_not_known_is_blank_and_never_zero() -> None:
     shown = labelled(document)
     assert not shown["price a lot (from terms)"]
     assert not shown["price"]
-    assert "has no price" in shown["why no price"]
+    assert "has no price" in shown["about the price"]
     assert all(row[7].value is None for row in workbook(document)["terms"].iter_rows(min_row=2))
     assert "blank: offer book '=book' has no price" in markdown(document)
 

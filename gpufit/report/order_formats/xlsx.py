@@ -169,8 +169,8 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.line(["of that for idle cards", None], ["bold", "money"])
     of_idle = None if cost.total_price is None else cost.total_price * (0.0 if idle is None else idle.cost_share)
     sheet.formula(1, f'=IF(ISNUMBER(B{total}),B{total}*B{share},"")', "money", of_idle)
-    if cost.total_price is None:
-        sheet.line(["why no price", price_words(document)], ["bold", "text"])
+    if cost.total_price is None or cost.stale or cost.indicative:
+        sheet.line(["about the price", price_words(document)], ["bold", "text"])
     sheet.line(["seller", cost.seller], ["bold", "text"])
     sheet.line(["prices of", None if cost.date is None else str(cost.date)], ["bold", "text"])
     sheet.line(["offer book", cost.book], ["bold", "text"])
