@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,14 @@ from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Profile
-from gpufit.report.document import CardAdvice, FitDocument, build_fit_document
+from gpufit.report.document import CardAdvice, CardRow, FitDocument, build_fit_document
 
 if TYPE_CHECKING:
+    from gpufit.advice.plan import Ask
+    from gpufit.advice.throughput import NoThroughput, Throughput
+    from gpufit.catalog.offers import OfferBook
+    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_document import OrderDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
@@ -166,6 +172,85 @@ def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Se
     served = read(request)
     verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size)
     return build_start_document(served, verdicts, offers)
+
+
+def order(
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, card: Card, ask: Ask
+) -> OrderDocument:
+    """Plan an order of one card for a scenario and a volume of work, from one seller.
+
+    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or
+    several sellers have a price for the card.
+    """
+    from gpufit.advice.throughput import throughput_on
+    from gpufit.report.order_builder import Judged
+
+    offers = _one_seller(offers, card)
+    asked = judge_cards(profile, where, shape, catalog, offers, (card,))
+    row = asked.cards[0]
+    copies = _copies(row, shape.concurrency)
+    worker = asked
+    if copies is not None and copies > 1:
+        # Without a memory model only measured cells answer, and the largest that fits is one of them.
+        share = row.max_concurrency if profile.memory_model is None else -(-shape.concurrency // copies)
+        one = replace(shape, concurrency=share or 1)
+        worker = judge_cards(profile, where, one, catalog, offers, (card,))
+        shape = one
+    rate = throughput_on(profile, card, shape)
+    judged = Judged(asked, worker, card, profile.workload.tensor_parallel_size, profile)
+    return _planned(judged, copies, rate, ask, offers.books[0])
+
+
+def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Card, ask: Ask) -> OrderDocument:
+    """The same for a model that vLLM is to serve. Raises UsageError or UnreadableInputError, each in one line."""
+    from gpufit.advice.throughput import NoThroughput
+    from gpufit.report.order_builder import Judged
+
+    offers = _one_seller(offers, card)
+    asked = start_vllm(request, catalog, offers, (card,))
+    row, concurrency = asked.cards[0], asked.scenario.concurrency
+    copies = _copies(row, concurrency)
+    worker = asked
+    if copies is not None and copies > 1:
+        share = replace(request, concurrency=-(-concurrency // copies))
+        worker = start_vllm(share, catalog, offers, (card,))
+    ranks = row.start.tensor_parallel_size if row.start is not None else request.tensor_parallel or 1
+    rate = NoThroughput("no throughput: a start by rules was not measured")
+    return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, offers.books[0])
+
+
+def _one_seller(offers: Offers, card: Card) -> Offers:
+    """The offers of the one book that prices a card, or of the first where none does: an order goes to one seller."""
+    books = [book for book, _ in offers.of(card.id)]
+    if len(books) > 1:
+        names = ", ".join(book.name for book in books)
+        raise UsageError(f"{names} all have a price for {card.id}, and an order goes to one seller: name it (--offers)")
+    return replace(offers, books=tuple(books))
+
+
+def _copies(row: CardRow, concurrency: int) -> int | None:
+    """Whole copies that serve all sequences together: one where that is merely not sure, to find out with; None where
+    no number of them does."""
+    if row.verdict is Verdict.FITS:
+        return 1
+    if row.cards_needed is not None and row.max_concurrency:
+        return -(-concurrency // row.max_concurrency)
+    return None if row.verdict is Verdict.DOES_NOT_FIT else 1
+
+
+def _planned(
+    judged: Judged, copies: int | None, rate: Throughput | NoThroughput, ask: Ask, book: OfferBook
+) -> OrderDocument:
+    from gpufit.advice.plan import Site, make_plan
+    from gpufit.report.order_builder import build_order_document
+
+    plan = None
+    if copies is not None:
+        card = judged.card
+        each = judged.row.max_concurrency
+        site = Site(copies, judged.ranks, card.devices_per_card, book.lot_size(card.id), each)
+        plan = make_plan(ask, site, rate)
+    return build_order_document(judged, plan, ask, book)
 
 
 def save(profile: Profile, path: Path) -> None:

@@ -27,3 +27,31 @@ def lots_for(cards_needed: int, lot_size: int) -> LotCount:
         raise ValueError(f"cards_needed and lot_size must be at least 1, not {cards_needed} and {lot_size}")
     lots = -(-cards_needed // lot_size)
     return LotCount(lots=lots, lot_size=lot_size, idle_cards=lots * lot_size - cards_needed)
+
+
+@dataclass(frozen=True)
+class Remainder:
+    """What is paid for beside what the work needs, and what it could host of the same work."""
+
+    cards: int
+    """Cards paid for and not needed."""
+    cost_share: float
+    """Their share of the price: idle cards / cards paid for."""
+    copies: int
+    """Whole copies of the model that the devices without work hold."""
+    sequences: int | None
+    """Sequences at once that those copies surely serve; None where it is not known what one serves."""
+
+
+def remainder_of(lots: LotCount, devices_per_card: int, copies: int, ranks: int, each: int | None) -> Remainder:
+    """What is left of some lots beside a number of copies, each over so many devices and surely serving `each`.
+
+    Devices are counted, not cards: a card of several devices may be needed and still have one without work.
+    """
+    more = max(lots.cards * devices_per_card // ranks - copies, 0)
+    return Remainder(
+        cards=lots.idle_cards,
+        cost_share=lots.idle_cards / lots.cards,
+        copies=more,
+        sequences=None if each is None else more * each,
+    )

@@ -52,6 +52,38 @@ def seconds(what: str) -> Callable[[str], int]:
     return read
 
 
+def hours(what: str) -> Callable[[str], float]:
+    """A time in hours, 0 included, at most a year."""
+
+    def read(text: str) -> float:
+        number = _number(text)
+        if not 0 <= number <= 366 * 24:
+            raise argparse.ArgumentTypeError(f"{what} must be hours from 0 to 8784 (1.5), not {text!r}")
+        return number
+
+    return read
+
+
+def share(what: str) -> Callable[[str], float]:
+    """A share of a whole: above 0, at most 1."""
+
+    def read(text: str) -> float:
+        number = _number(text)
+        if not 0 < number <= 1:
+            raise argparse.ArgumentTypeError(f"{what} must be above 0 and at most 1 (0.9), not {text!r}")
+        return number
+
+    return read
+
+
+def _number(text: str) -> float:
+    """The number, or -1, which is out of every range here; what is not a number is not in any range either."""
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
 def seed(text: str) -> int:
     """A seed as torch takes it: a whole number of 63 bits."""
     if not text.isdecimal() or int(text) >= 2**63:

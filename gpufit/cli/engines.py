@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from gpufit.cli.arguments import count
+from gpufit.cli.arguments import count, share
 from gpufit.errors import UsageError
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
-    from gpufit.report.document import FitDocument
+    from gpufit.report.document import Scenario
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
 
@@ -87,7 +87,7 @@ def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
     )
     parser.add_argument(
         "--gpu-memory-utilization",
-        type=_share,
+        type=share("--gpu-memory-utilization"),
         metavar="F",
         help="vllm: share of each card that it may use (default: the release's, 0.9 or 0.92)",
     )
@@ -122,16 +122,6 @@ def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
         metavar="N",
         help="vllm, with --enable-lora: largest rank of an adapter, 8 to 512 in vLLM's steps (default: 16)",
     )
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = 0.0
-    if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"--gpu-memory-utilization must be above 0 and at most 1 (0.9), not {text!r}")
-    return share
 
 
 def check_engine_options(arguments: argparse.Namespace) -> None:
@@ -200,9 +190,8 @@ def vllm_request(arguments: argparse.Namespace, model: str) -> VllmRequest:
     )
 
 
-def vllm_scenario_line(document: FitDocument) -> str:
+def vllm_scenario_line(scenario: Scenario) -> str:
     """What was worked out for vLLM, defaults included."""
-    scenario = document.scenario
     return (
         f"scenario: sequences of {format_tokens(scenario.context_tokens)} tokens, prompt and new ones, "
         f"{scenario.concurrency} at once; computed by rules, nothing was started"

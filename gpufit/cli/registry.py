@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "estimate": "gpufit.cli.commands.estimate",
     "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
+    "order": "gpufit.cli.commands.order",
     "catalog": "gpufit.cli.commands.catalog",
     "schema": "gpufit.cli.commands.schema",
     "tui": "gpufit.cli.commands.tui",

@@ -110,7 +110,7 @@ def _run_vllm(arguments: argparse.Namespace, chosen: str) -> int:
     cards, offers = find_cards(catalog, arguments.card), chosen_offers(arguments, catalog)
     request = vllm_request(arguments, arguments.model)
     document = flows.start_vllm(request, catalog, offers, cards)
-    say(vllm_scenario_line(document))
+    say(vllm_scenario_line(document.scenario))
     say_offers(offers)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:

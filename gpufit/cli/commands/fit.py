@@ -76,9 +76,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.engine == "vllm" and flows.names_model(arguments.profile):
         document = _started(arguments, catalog, offers, cards)
     else:
-        profile, shape = _estimated(arguments) if flows.names_model(arguments.profile) else _loaded(arguments)
+        profile, shape = estimated(arguments) if flows.names_model(arguments.profile) else loaded(arguments)
         document = flows.fit(profile, str(arguments.profile), shape, catalog, offers, cards)
-    _refuse_own_input(arguments)
+    refuse_own_input(arguments)
     say_offers(offers)
     write_document(form.render_fit(document), form.BINARY, arguments.output)
     if arguments.output:
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     return ExitCode.ANSWERED if document.something_fits else ExitCode.NOTHING_FITS
 
 
-def _loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
+def loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     """The profile from its file, and the scenario."""
     from gpufit.flows import load_named_profile
 
@@ -97,7 +97,7 @@ def _loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     return profile, _shape(arguments, profile)
 
 
-def _estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
+def estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
     """A computed profile of the model, and the scenario; that nothing was measured is said."""
     from gpufit import flows
 
@@ -120,11 +120,11 @@ def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, ca
     check_engine_options(arguments)
     request = vllm_request(arguments, arguments.profile)
     document = flows.start_vllm(request, catalog, offers, cards)
-    say(vllm_scenario_line(document))
+    say(vllm_scenario_line(document.scenario))
     return document
 
 
-def _refuse_own_input(arguments: argparse.Namespace) -> None:
+def refuse_own_input(arguments: argparse.Namespace) -> None:
     """A report never takes the place of the profile it was made from."""
     output = arguments.output
     given = Path(arguments.profile)

@@ -103,6 +103,7 @@ def estimate(request: EstimateRequest) -> Profile:
             dtype_requested=request.dtype,
             logits_kept="last",
             kv_cache_dtype=request.kv_cache_dtype,
+            quantization=request.quantization,
         ),
         load=PhasePeak(phase=Phase.LOAD, parts=kept, allocated_bytes=kept.total_bytes, evidence=Evidence.COMPUTED),
         cells=(),

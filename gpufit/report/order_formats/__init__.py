@@ -1,0 +1,1 @@
+"""One module a format of an order; each renders the same documents."""

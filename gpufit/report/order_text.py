@@ -1,0 +1,189 @@
+"""An order in words: the labelled lines that Markdown and the workbook share."""
+
+from __future__ import annotations
+
+from gpufit.profile.record import Evidence
+from gpufit.report.cells import PART_TITLES
+from gpufit.report.order_document import Idle, OrderDocument, TermFigures
+from gpufit.units import format_size, format_tokens
+
+Line = tuple[str, str]
+"""A label and what stands behind it."""
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 card`, `2 cards`, `1,000 cards`."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"
+
+
+def title(document: OrderDocument) -> str:
+    """What the order comes to, in one line."""
+    card = document.card
+    if card.lots is None or card.cards_paid is None:
+        return f"No order: {card.name}"
+    return f"Order: {_lots(card.lots, card.lot_size)} of {card.name} for {document.term_days} days"
+
+
+def _lots(lots: int, lot_size: int) -> str:
+    """Lots with the cards in them, or cards alone where a lot is one card."""
+    if lot_size == 1:
+        return counted(lots, "card")
+    return f"{counted(lots, 'lot')} ({counted(lots * lot_size, 'card')})"
+
+
+def status(document: OrderDocument) -> str:
+    """Whether it can be ordered as it stands."""
+    return "Ready to order." if document.ready else "Not ready to order."
+
+
+def evidence_words(document: OrderDocument) -> str:
+    """What the figures of memory rest on."""
+    words = f"Figures of memory: {document.evidence}, made on {document.measured_on}."
+    if document.evidence is Evidence.MEASURED or not document.checks:
+        return words
+    return f"{words} The checks on arrival measure them on the card itself: stop there if one fails."
+
+
+def scenario_words(document: OrderDocument) -> str:
+    """The question in one line."""
+    scenario = document.scenario
+    new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
+    return f"context {format_tokens(scenario.context_tokens)}{new} tokens x {scenario.concurrency} at once"
+
+
+def ordered_lines(document: OrderDocument) -> list[Line]:
+    """Card, lots, what lies idle, term and cost."""
+    card = document.card
+    form = f", {card.form_factor}" if card.form_factor else ""
+    lines = [("card", f"{card.name} ({card.card}{form})")]
+    if card.lots is None or card.cards_needed is None or card.cards_paid is None:
+        return [*lines, ("cards", "none: no number of them serves the scenario")]
+    lines += [
+        ("cards needed", f"{card.cards_needed:,} ({_arrangement(document)})"),
+        ("lots", f"{counted(card.lots, 'lot')} of {counted(card.lot_size, 'card')}"),
+        ("cards paid for", f"{card.cards_paid:,}"),
+        ("idle cards", "none" if document.idle is None else idle_words(document.idle, document.cost.currency)),
+        ("term", f"{document.term_days} days: {document.term_purpose}"),
+        ("price", price_words(document)),
+    ]
+    return lines
+
+
+def _arrangement(document: OrderDocument) -> str:
+    card = document.card
+    workers = counted(len(document.workers), "worker")
+    ranks = "" if card.ranks == 1 else f", each over {card.ranks} devices"
+    shared = "" if card.devices_per_card == 1 else f", {card.devices_per_card} devices a card"
+    return f"{card.arrangement}: {workers}{ranks}{shared}"
+
+
+def idle_words(idle: Idle, currency: str | None) -> str:
+    """The idle cards, what they cost, and what they could host."""
+    cost = f"{idle.cost_share:.0%} of the price"
+    if idle.price is not None:
+        cost += f", {money(idle.price, currency)}"
+    if idle.copies is None:
+        return f"{idle.cards} ({cost})"
+    if not idle.copies:
+        return f"{idle.cards} ({cost}); too few for another copy of the model"
+    copies = counted(idle.copies, "more copy", "more copies")
+    hosted = "" if not idle.sequences else f", {counted(idle.sequences, 'more sequence')} at once at this context"
+    return f"{idle.cards} ({cost}); could host {copies} of the model{hosted}"
+
+
+def price_words(document: OrderDocument) -> str:
+    """Total, price of a lot, seller and date; or that the book leaves it blank."""
+    cost = document.cost
+    if cost.total_price is None or cost.price_per_lot is None:
+        return f"blank: offer book {cost.book!r} has no price for this card and term (gpufit catalog offers --template)"
+    of_lot = f"{money(cost.price_per_lot, cost.currency)} a lot"
+    date = f", prices of {cost.date}" if cost.date else ", prices without a date"
+    warnings = "; public figures, which nobody offers" if cost.indicative else ""
+    warnings += "; old: ask again" if cost.stale else ""
+    return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}{warnings}"
+
+
+def money(amount: float, currency: str | None) -> str:
+    """An amount with its currency."""
+    return f"{amount:,.2f} {currency or '(currency not named)'}"
+
+
+def purpose_lines(document: OrderDocument) -> list[Line]:
+    """Model, engine, scenario, and the work."""
+    model, engine = document.model, document.engine
+    revision = f"revision {model.revision}" if model.revision else "no revision named"
+    lines = [
+        ("model", f"{model.name} ({model.architecture}), {revision}"),
+        ("fingerprint", model.fingerprint),
+        ("engine", f"{engine.name} {engine.version}, attention {engine.attention}"),
+        ("figures hold for", document.holds_for),
+        ("from", f"{document.profile}, {document.measured_on}"),
+        ("scenario", scenario_words(document) + _all_at_once(document)),
+        ("work", _volume(document)),
+    ]
+    if document.workers:
+        lines += [("throughput", document.work.throughput), ("hours", hours_words(document))]
+    return lines
+
+
+def _all_at_once(document: OrderDocument) -> str:
+    """What all workers together run at once, where they run more than was asked for."""
+    together = sum(worker.at_once for worker in document.workers)
+    if together <= document.scenario.concurrency:
+        return ""
+    return f"; {counted(len(document.workers), 'worker')} run {together:,}"
+
+
+def _volume(document: OrderDocument) -> str:
+    work = document.work
+    amounts = [] if work.inputs is None else [counted(work.inputs, "input")]
+    amounts += [] if work.tokens is None else [counted(work.tokens, "token")]
+    return ", ".join(amounts) or "not stated"
+
+
+def hours_words(document: OrderDocument) -> str:
+    """The hours and what they are made of; or that none are claimed."""
+    work = document.work
+    if work.total_hours is None or work.processing_hours is None:
+        return "none claimed: there is no measured throughput" if _volume(document) != "not stated" else "none claimed"
+    term = next(term.hours for term in document.terms if term.days == document.term_days)
+    return (
+        f"{work.total_hours:,.1f} h = {work.processing_hours:,.1f} h of work + {work.setup_hours:g} h set-up + "
+        f"{work.checks_hours:g} h checks + {work.export_hours:g} h export; the term has {term} h"
+    )
+
+
+def margin_lines(document: OrderDocument) -> list[Line]:
+    """Need against capacity, on one device at what one worker runs at once."""
+    margin = document.margin
+    lines = [
+        ("at once", counted(margin.at_once, "sequence")),
+        ("verdict", str(margin.verdict).replace("_", " ")),
+        ("need", format_size(margin.need_bytes)),
+        ("need, interval", f"{format_size(margin.need_lower_bytes)} to {format_size(margin.need_upper_bytes)}"),
+    ]
+    if margin.capacity_bytes is None or margin.headroom_bytes is None:
+        lines.append(("capacity", "not known"))
+    else:
+        lines.append(("capacity", f"{format_size(margin.capacity_bytes)}, as torch sees it"))
+        lines.append(("headroom", format_size(margin.headroom_bytes)))
+        lower, upper = margin.headroom_lower_bytes or 0, margin.headroom_upper_bytes or 0
+        lines.append(("headroom, interval", f"{format_size(lower)} to {format_size(upper)}"))
+    if margin.max_concurrency is not None:
+        lines.append(("most that surely fit", counted(margin.max_concurrency, "sequence")))
+    if margin.held_out_error is not None:
+        lines.append(
+            ("worst miss in a test", f"{margin.held_out_error:.2%} of allocated, in cells held out of the fit")
+        )
+    lines.append(("binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"))
+    return [*lines, ("evidence", str(margin.evidence))]
+
+
+def term_holds(term: TermFigures) -> str:
+    """Whether a term holds the work."""
+    return "not known" if term.holds is None else "yes" if term.holds else "no"
+
+
+def blank(value: int | None) -> str:
+    """A count, blank where it is not known."""
+    return "" if value is None else f"{value:,}"

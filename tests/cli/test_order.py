@@ -1,0 +1,255 @@
+"""`gpufit order`: what it says, in which format, and when it says that nothing should be ordered yet."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from builders import make_profile
+from conftest import Run
+from openpyxl import load_workbook
+from public_models import CONFIGS
+from test_startup import HEAVY, modules_after
+
+from gpufit.profile.record import DeviceInfo
+from gpufit.profile.store import save_profile
+
+SCENARIO = ("--context", "8k", "--concurrency", "16")
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("order") / "profile.json"
+    save_profile(make_profile(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def on_l40s(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same cells as if an L40S had run them: 4 sequences of context 512 and 4 new tokens in 1 s."""
+    one = make_profile()
+    device = DeviceInfo(
+        kind="cuda",
+        name="NVIDIA L40S",
+        total_bytes=int(44.42 * 2**30),
+        compute_capability="8.9",
+        driver="570.1",
+        runtime="CUDA 12.8",
+        context_bytes=500 * 2**20,
+    )
+    path = tmp_path_factory.mktemp("order") / "l40s.json"
+    environment = msgspec.structs.replace(one.environment, device=device)
+    save_profile(msgspec.structs.replace(one, environment=environment), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def prices(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("catalog")
+    (folder / "offers").mkdir()
+    (folder / "offers" / "cloud.toml").write_text(
+        'schema_version = 1\nseller = "Example Cloud"\ncurrency = "EUR"\ndate = 2020-01-31\n\n'
+        "[l40s-48gb]\nlot_size = 1\nprice_3_days = 90\nprice_7_days = 199.5\n\n"
+        "[b200-sxm-180gb]\nlot_size = 2\nprice_7_days = 1400\n"
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 0.6 billion parameters, as its config alone."""
+    folder = tmp_path_factory.mktemp("order") / "Qwen3-0.6B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-0.6B"]))
+    return folder
+
+
+def as_json(gpufit: Run, *arguments: str | Path) -> dict[str, Any]:
+    done = gpufit("order", *arguments, "--json")
+    assert done.code in (0, 1), done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert document["ready"] is (done.code == 0)
+    return document
+
+
+def test_markdown_is_what_standard_output_gets(gpufit: Run, profile: Path) -> None:
+    done = gpufit("order", profile, *SCENARIO, "--card", "b200", "--term", "7", "--inputs", "10000")
+    assert done.code == 0, done.stderr
+    assert done.stdout.startswith("# Order: 1 lot (2 cards) of NVIDIA B200 SXM 180GB for 7 days\n\n**Ready to order.**")
+    for heading in (
+        "What is ordered",
+        "Terms",
+        "Workers",
+        "Environment",
+        "Checks on arrival",
+        "What to save at the end",
+    ):
+        assert f"\n## {heading}\n" in done.stdout
+    assert "1-10000" in done.stdout
+
+
+def test_json_has_the_contract(gpufit: Run, profile: Path, prices: Path) -> None:
+    document = as_json(gpufit, profile, *SCENARIO, "--card", "b200", "--term", "7", "--catalog", prices)
+    assert document["schema_version"] == 1
+    card = document["card"]
+    assert (card["card"], card["cards_needed"], card["lots"], card["cards_paid"]) == ("b200-sxm-180gb", 1, 1, 2)
+    assert document["cost"] == {
+        "book": "cloud", "seller": "Example Cloud", "currency": "EUR", "date": "2020-01-31",
+        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False,
+    }  # fmt: skip
+    assert (document["idle"]["cards"], document["idle"]["price"]) == (1, 700.0)
+    assert document["scenario"]["context_tokens"] == 8192
+    assert document["model"]["fingerprint"] == "0" * 64
+    assert document["margin"]["headroom_lower_bytes"] > 0
+    assert document["margin"]["evidence"] == document["evidence"] == "scaled"
+
+
+def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    arguments = ("order", profile, *SCENARIO, "--card", "l40s", "--term", "3")
+    for name in ("order.md", "order.json", "order.xlsx"):
+        done = gpufit(*arguments, "-o", tmp_path / name)
+        assert (done.code, done.stdout) == (0, "")
+    assert (tmp_path / "order.md").read_text().startswith("# Order: 1 card of NVIDIA L40S 48GB for 3 days")
+    assert json.loads((tmp_path / "order.json").read_text())["term_days"] == 3
+    assert load_workbook(tmp_path / "order.xlsx").sheetnames == [
+        "order", "terms", "workers", "job", "environment", "checks", "notes",
+    ]  # fmt: skip
+    refused = gpufit(*arguments, "-o", tmp_path / "order.csv")
+    assert (refused.code, "use .md, .json, .xlsx" in refused.error) == (2, True)
+
+
+def test_hours_and_term_follow_from_a_run_on_the_card(gpufit: Run, on_l40s: Path, prices: Path) -> None:
+    """4 inputs a second: 720,000 take 50 h, at 90 % busy 55.6 h, with 8 h on top 63.6: 3 days hold them."""
+    scenario = ("--context", "512", "--concurrency", "4", "--new-tokens", "4")
+    document = as_json(
+        gpufit, on_l40s, *scenario, "--card", "l40s", "--inputs", "720000", "--catalog", prices,
+        "--piece-inputs", "5000",
+    )  # fmt: skip
+    assert document["work"]["total_hours"] == pytest.approx(720_000 / 4 / 3600 / 0.9 + 8)
+    assert (document["term_days"], document["cost"]["total_price"]) == (3, 90.0)
+    assert document["pieces"]["pieces"] == 144
+    slower = as_json(
+        gpufit, on_l40s, *scenario, "--card", "l40s", "--inputs", "720000", "--busy-share", "0.5", "--setup-hours",
+        "10.5", "--checks-hours", "0", "--export-hours", "1",
+    )  # fmt: skip
+    assert slower["work"]["total_hours"] == pytest.approx(100 + 11.5)
+    assert slower["term_days"] == 7
+
+
+def test_a_term_that_does_not_hold_the_work_is_status_1(gpufit: Run, on_l40s: Path) -> None:
+    arguments = (on_l40s, "--context", "512", "--concurrency", "4", "--new-tokens", "4", "--card", "l40s")
+    done = gpufit("order", *arguments, "--inputs", "1440000", "--term", "3")
+    assert done.code == 1
+    assert "**Not ready to order.**" in done.stdout
+    assert "--term 7 holds it, --workers 2 brings it into 3 days" in done.error
+    two = as_json(gpufit, *arguments, "--inputs", "1440000", "--term", "3", "--workers", "2")
+    assert two["ready"]
+    assert [one["inputs"] for one in two["workers"]] == [720_000, 720_000]
+    assert two["card"]["cards_paid"] == 2
+
+
+def test_a_card_that_does_not_fit_is_status_1_and_says_so_at_the_top(gpufit: Run, tmp_path: Path) -> None:
+    path = tmp_path / "endless.json"
+    one = make_profile()
+    save_profile(msgspec.structs.replace(one, model=msgspec.structs.replace(one.model, position_limit=None)), path)
+    # 64m tokens of 25,016 B are 1.7 TB: far more than the card's 14.57 GiB.
+    done = gpufit("order", path, "--context", "64m", "--concurrency", "1", "--card", "t4", "--term", "3")
+    assert done.code == 1
+    assert done.stdout.startswith("# No order: NVIDIA T4 16GB\n\n**Not ready to order.**\n\n- t4-16gb: does not fit")
+    assert done.error.startswith("not ready: t4-16gb: does not fit")
+
+
+def test_a_card_that_nobody_knows_is_status_1(gpufit: Run, profile: Path) -> None:
+    document = as_json(gpufit, profile, *SCENARIO, "--card", "h100-sxm-64gb", "--term", "3")
+    assert not document["ready"]
+    assert document["margin"]["verdict"] == "unknown"
+
+
+def test_whole_copies_that_fit_are_ready_and_the_top_says_that_one_is_not_enough(gpufit: Run, profile: Path) -> None:
+    one = as_json(gpufit, profile, *SCENARIO, "--card", "l40s", "--term", "3")
+    more = str(one["margin"]["max_concurrency"] + 1)
+    document = as_json(gpufit, profile, "--context", "8k", "--concurrency", more, "--card", "l40s", "--term", "3")
+    assert document["ready"]
+    assert len(document["workers"]) == document["card"]["cards_paid"] == 2
+    assert document["margin"]["verdict"] == "fits"
+    assert document["spread"].startswith(f"One copy of the model with all {more} sequences at once: ")
+
+
+def test_a_bare_h100_asks_which(gpufit: Run, profile: Path) -> None:
+    done = gpufit("order", profile, "--card", "h100", "--term", "3")
+    assert done.code == 2
+    assert "'h100' could be several cards" in done.error
+    assert "h100-pcie-80gb" in done.error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--card", "l40s"), "no term follows: no throughput"),
+        (("--card", "l40s", "--term", "5"), "invalid choice: 5"),
+        (("--term", "3"), "--card"),
+        (("--card", "l40s", "--term", "3", "--inputs", "0"), "--inputs must be a whole number of at least 1"),
+        (("--card", "l40s", "--term", "3", "--setup-hours", "-1"), "--setup-hours must be hours from 0"),
+        (("--card", "l40s", "--term", "3", "--busy-share", "nan"), "--busy-share must be above 0"),
+        (("--card", "l40s", "--term", "3", "--tp", "2"), "--tensor-parallel-size is for a model"),
+        (("--card", "l40s", "--term", "3", "--format", "csv"), "invalid choice: 'csv'"),
+    ],
+)
+def test_a_request_that_cannot_be_answered_is_one_line(
+    gpufit: Run, profile: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    done = gpufit("order", profile, *SCENARIO, *arguments)
+    assert (done.code, done.stdout) == (2, "")
+    assert words in done.stderr.splitlines()[-1]
+
+
+def test_fewer_workers_than_the_concurrency_needs_are_refused(gpufit: Run, profile: Path) -> None:
+    many = ("--context", "8k", "--concurrency", "1k")
+    done = gpufit("order", profile, *many, "--card", "l40s", "--term", "3", "--workers", "1")
+    assert done.code == 2
+    assert "copies of the model are needed" in done.error
+
+
+def test_an_order_never_takes_the_place_of_its_profile(gpufit: Run, profile: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "mine.json"
+    shutil.copy(profile, copy)
+    done = gpufit("order", copy, *SCENARIO, "--card", "l40s", "--term", "3", "-o", copy)
+    assert (done.code, copy.read_bytes()) == (2, profile.read_bytes())
+
+
+def test_a_model_is_estimated_first_and_a_saved_estimate_is_ordered_alike(
+    gpufit: Run, model: Path, tmp_path: Path
+) -> None:
+    done = gpufit("order", model, "--context", "1k", "--card", "l40s", "--term", "3", "--dtype", "float16", "--json")
+    assert done.code == 0, done.stderr
+    assert "estimated first, nothing was measured" in done.stderr
+    document = json.loads(done.stdout)
+    assert document["evidence"] == "computed"
+    assert "--dtype float16" in document["checks"][2]["command"]
+    saved = tmp_path / "saved.json"
+    done = gpufit("estimate", model, "--context", "1k", "--new-tokens", "1", "--dtype", "float16", "--save", saved)
+    assert done.code == 0, done.stderr
+    again = as_json(gpufit, saved, "--card", "l40s", "--term", "3")
+    assert again["margin"] == document["margin"]
+    assert again["checks"][2] == document["checks"][2]
+
+
+def test_a_start_of_vllm_is_ordered(gpufit: Run, model: Path) -> None:
+    done = gpufit(
+        "order", model, "--engine", "vllm", "--card", "l40s", "--context", "256", "--concurrency", "4", "--term", "30",
+        "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["engine"]["name"] == "vllm"
+    assert document["checks"][-1]["command"].startswith("vllm serve ")
+    assert "computed by rules, nothing was started" in done.stderr
+
+
+def test_order_imports_nothing_heavy(profile: Path) -> None:
+    arguments = ["order", str(profile), *SCENARIO, "--card", "l40s", "--term", "3"]
+    assert not set(HEAVY) & set(modules_after(arguments))

@@ -1,0 +1,162 @@
+"""What each format of an order promises, over one order that holds every hard value and one that holds none.
+
+`UPDATE_GOLDEN=1 pytest tests/report` writes the golden files anew; read the difference before it is kept.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import json
+import os
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import openpyxl
+import pytest
+from order_builders import empty_order, hard_order
+from test_report_golden import GOLDEN, cells_of
+
+from gpufit.errors import UsageError
+from gpufit.report import order_formats
+from gpufit.report.order_document import OrderDocument, Worker
+from gpufit.report.order_registry import ORDER_EXTENSIONS, ORDER_FORMATS, load_order_format, order_format_for
+
+ORDERS = {"hard": hard_order, "empty": empty_order}
+
+
+def workbook(document: OrderDocument, values: bool = False) -> Any:
+    return openpyxl.load_workbook(io.BytesIO(load_order_format("xlsx").render_order(document)), data_only=values)
+
+
+def markdown(document: OrderDocument) -> str:
+    return load_order_format("markdown").render_order(document).decode()
+
+
+def labelled(document: OrderDocument, values: bool = True) -> dict[str, Any]:
+    """The `order` sheet by its labels."""
+    return {row[0].value: row[1].value for row in workbook(document, values)["order"].iter_rows() if len(row) > 1}
+
+
+def test_the_registry_and_the_folder_name_the_same_formats() -> None:
+    modules = {f"gpufit.report.order_formats.{module.name}" for module in pkgutil.iter_modules(order_formats.__path__)}
+    assert set(ORDER_FORMATS.values()) == modules
+    assert set(ORDER_EXTENSIONS.values()) == set(ORDER_FORMATS)
+
+
+@pytest.mark.parametrize("name", sorted(ORDER_FORMATS))
+def test_every_format_has_a_renderer_a_docstring_and_says_whether_it_is_binary(name: str) -> None:
+    module = importlib.import_module(ORDER_FORMATS[name])
+    assert load_order_format(name) is module
+    assert list(inspect.signature(module.render_order).parameters) == ["document"]
+    assert module.BINARY is (name == "xlsx")
+    assert module.__doc__
+    assert module.render_order.__doc__
+
+
+def test_what_is_no_format_is_refused() -> None:
+    with pytest.raises(UsageError, match="choose one of markdown, json, xlsx"):
+        load_order_format("csv")
+    with pytest.raises(UsageError, match=r"cannot tell the format.*\.md, \.json, \.xlsx or --format"):
+        order_format_for("order.csv")
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+@pytest.mark.parametrize("name", sorted(ORDER_FORMATS))
+def test_an_order_renders_as_the_golden_file_says_and_always_the_same(name: str, kind: str) -> None:
+    render = load_order_format(name).render_order
+    rendered = render(ORDERS[kind]())
+    assert render(ORDERS[kind]()) == rendered
+    extension = next(one for one, format_name in ORDER_EXTENSIONS.items() if format_name == name)
+    found = cells_of(rendered) if name == "xlsx" else rendered
+    path = Path(GOLDEN) / f"order-{kind}{extension}{'.cells' if name == 'xlsx' else ''}"
+    if os.environ.get("UPDATE_GOLDEN") == "1":
+        path.write_bytes(found)
+    assert found.decode() == path.read_bytes().decode()
+
+
+def test_json_is_the_document() -> None:
+    for document in (hard_order(), empty_order()):
+        text = load_order_format("json").render_order(document)
+        assert msgspec.json.decode(text, type=OrderDocument) == document
+        assert text.endswith(b"}\n")
+        assert json.loads(text)["schema_version"] == 1
+    assert "größer|模型" in load_order_format("json").render_order(hard_order()).decode()
+
+
+def test_the_workbook_s_totals_are_formulas_that_say_what_the_document_says() -> None:
+    shown, written = labelled(hard_order()), labelled(hard_order(), values=False)
+    for label, value in {
+        "cards paid for": 4,
+        "idle cards": 1,
+        "idle share of the price": 0.25,
+        "price a lot (from terms)": 100.25,
+        "price": 200.5,
+        "of that for idle cards": 50.125,
+        "hours in all": 106.625,
+    }.items():
+        assert shown[label] == value, label
+        assert str(written[label]).startswith("="), label
+    assert written["price a lot (from terms)"] == '=IF(ISNUMBER(terms!H3),terms!H3,"")'
+    terms = workbook(hard_order())["terms"]
+    assert [terms[f"A{row}"].value for row in (2, 3, 4)] == [3, 7, 30]  # so H3 is the price for 7 days
+
+
+def test_a_price_that_is_not_known_is_blank_and_never_zero() -> None:
+    order = hard_order()
+    cost = msgspec.structs.replace(order.cost, price_per_lot=None, total_price=None)
+    terms = tuple(msgspec.structs.replace(one, price_per_lot=None, total_price=None) for one in order.terms)
+    document = msgspec.structs.replace(order, cost=cost, terms=terms)
+    shown = labelled(document)
+    assert not shown["price a lot (from terms)"]
+    assert not shown["price"]
+    assert "has no price" in shown["about the price"]
+    assert all(row[7].value is None for row in workbook(document)["terms"].iter_rows(min_row=2))
+    assert "blank: offer book '=book' has no price" in markdown(document)
+
+
+def test_text_never_becomes_a_formula() -> None:
+    for sheet in workbook(hard_order()):
+        for row in sheet.iter_rows():
+            for cell in row:
+                if cell.data_type == "f":
+                    assert re.match(r"=(SUM|IF|B\d+[*/-]B\d+)", cell.value), cell.value
+
+
+def test_a_pipe_does_not_break_a_table_and_control_characters_reach_nobody() -> None:
+    text = markdown(hard_order())
+    assert not [sign for sign in text if sign != "\n" and (ord(sign) < 32 or 127 <= ord(sign) < 160)]
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)
+    assert len(tables) == 7  # ordered, for, room, terms, workers, environment, save
+    for table in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
+    assert "<b>" not in text.replace("\\<b>", "")
+
+
+def test_every_worker_is_in_the_workbook_and_the_ends_of_many_in_markdown() -> None:
+    many = tuple(
+        Worker(worker=one, devices=str(one - 1), at_once=1, first_input=one, last_input=one, inputs=1)
+        for one in range(1, 201)
+    )
+    order = hard_order()
+    document = msgspec.structs.replace(
+        order, workers=many, work=msgspec.structs.replace(order.work, inputs=200), terms=order.terms
+    )
+    sheet = workbook(document, values=True)["workers"]
+    assert [row[0].value for row in sheet.iter_rows(min_row=2, max_row=201)] == list(range(1, 201))
+    assert sheet["F202"].value == 200
+    text = markdown(document)
+    assert re.search(r"^\| 1 +\| 0 ", text, re.MULTILINE)
+    assert re.search(r"^\| 200 +\| 199 ", text, re.MULTILINE)
+    assert "190 more, all in JSON and workbook" in text  # 200 less the first 8 and the last 2
+
+
+def test_not_ready_stands_at_the_top() -> None:
+    lines = [line for line in markdown(hard_order()).splitlines() if line]
+    assert lines[1] == "**Not ready to order.**"
+    assert "too close" in lines[2]
+    assert labelled(hard_order())["because"] == "=1+1 | too close: größer ✓"
