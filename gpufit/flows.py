@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.arrangements import divisions_of, plans_for
+from gpufit.advice.arrangements import Division, divisions_of, plans_for
 from gpufit.advice.changes import Alternatives, nearest_changes
-from gpufit.advice.verdict import CardVerdict, Verdict, judge
+from gpufit.advice.verdict import CardVerdict, Devices, Verdict, judge
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.offers import Offers
 from gpufit.catalog.record import Card, Catalog
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gpufit.catalog.offers import OfferBook
     from gpufit.report.order_builder import Judged
     from gpufit.report.order_document import OrderDocument
+    from gpufit.report.plans import ArrangementFigures
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
@@ -182,12 +183,17 @@ def order(
     Raises UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or
     several sellers have a price for the card.
     """
-    from gpufit.advice.throughput import throughput_on
+    from gpufit.advice.throughput import NoThroughput, throughput_on
     from gpufit.report.order_builder import Judged
 
     offers = _one_seller(offers, card)
     asked = judge_cards(profile, where, shape, catalog, offers, (card,))
     row = asked.cards[0]
+    if row.arrangements and (over := _devices_of(row.arrangements[0])).count > profile.workload.tensor_parallel_size:
+        plan = row.arrangements[0]
+        worker = _judge_divided(profile, where, replace(shape, concurrency=plan.sequences_per_copy), offers, card, over)
+        unknown = NoThroughput("no throughput: the model divided over several cards was not measured")
+        return _planned(Judged(asked, worker, card, over, profile), plan.copies, unknown, ask, offers.books[0])
     copies = _copies(row, shape.concurrency)
     worker = asked
     if copies is not None and copies > 1:
@@ -197,7 +203,7 @@ def order(
         worker = judge_cards(profile, where, one, catalog, offers, (card,))
         shape = one
     rate = throughput_on(profile, card, shape)
-    judged = Judged(asked, worker, card, profile.workload.tensor_parallel_size, profile)
+    judged = Judged(asked, worker, card, Devices(profile.workload.tensor_parallel_size), profile)
     return _planned(judged, copies, rate, ask, offers.books[0])
 
 
@@ -216,7 +222,21 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
         worker = start_vllm(share, catalog, offers, (card,))
     ranks = row.start.tensor_parallel_size if row.start is not None else request.tensor_parallel or 1
     rate = NoThroughput("no throughput: a start by rules was not measured")
-    return _planned(Judged(asked, worker, card, ranks, None), copies, rate, ask, offers.books[0])
+    return _planned(Judged(asked, worker, card, Devices(ranks), None), copies, rate, ask, offers.books[0])
+
+
+def _devices_of(plan: ArrangementFigures) -> Devices:
+    return Devices(plan.tensor_parallel_size, plan.pipeline_parallel_size)
+
+
+def _judge_divided(
+    profile: Profile, where: str, shape: Shape, offers: Offers, card: Card, over: Devices
+) -> FitDocument:
+    """The fullest device of one copy that is divided over several, at what that copy serves."""
+    predictor = next(one.predictor for one in divisions_of(Predictor(profile)) if one.over == over)
+    verdict = judge(predictor, card, shape, offers.lot_size(card.id), over=over)
+    plans = plans_for(verdict, [Division(over, predictor)], shape, offers.lot_size(card.id))
+    return build_fit_document(profile, where, shape, predictor.at(shape), [CardAdvice(verdict, plans)], offers)
 
 
 def _one_seller(offers: Offers, card: Card) -> Offers:
@@ -248,7 +268,7 @@ def _planned(
     if copies is not None:
         card = judged.card
         each = judged.row.max_concurrency
-        site = Site(copies, judged.ranks, card.devices_per_card, book.lot_size(card.id), each)
+        site = Site(copies, judged.over.count, card.devices_per_card, book.lot_size(card.id), each)
         plan = make_plan(ask, site, rate)
     return build_order_document(judged, plan, ask, book)
 

@@ -13,6 +13,7 @@ from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.verdict import (
     Arrangement,
     CardVerdict,
+    Devices,
     Verdict,
     arrangement_of,
     needed_at_least,
@@ -37,10 +38,8 @@ class Plan:
     """One way to serve all sequences with several of a card."""
 
     arrangement: Arrangement
-    tensor_parallel_size: int
-    """Cards (devices) that share every layer of a copy."""
-    pipeline_parallel_size: int
-    """Cards (devices) that a copy's layers are spread over."""
+    over: Devices
+    """The devices of one copy."""
     copies: int
     sequences_per_copy: int
     """What the fullest copy serves."""
@@ -55,35 +54,28 @@ class Plan:
 
 @dataclass(frozen=True)
 class Division:
-    """A way to divide the model over devices, with what one of them needs."""
+    """A way to divide a copy of the model over devices, with what the fullest of them needs."""
 
-    arrangement: Arrangement
-    tensor_parallel_size: int
-    pipeline_parallel_size: int
+    over: Devices
     predictor: Predicts
-
-    @property
-    def devices(self) -> int:
-        """Devices that one copy takes."""
-        return self.tensor_parallel_size * self.pipeline_parallel_size
 
 
 def divisions_of(predictor: Predicts) -> tuple[Division, ...]:
     """Every way that is tried, the profile as it is first; no other where it does not tell how the model divides."""
     profile = predictor.profile
     ranks = profile.workload.tensor_parallel_size
-    whole = Division(arrangement_of(1, ranks) or Arrangement.SINGLE, ranks, 1, predictor)
+    whole = Division(Devices(ranks), predictor)
     layout = profile.layout
     if layout is None or profile.memory_model is None or ranks > 1:
         return (whole,)
     sharded = (
-        Division(Arrangement.SHARDED, shard.ranks, 1, Changed(predictor, on_ranks(shard)))
+        Division(Devices(shard.ranks), Changed(predictor, on_ranks(shard)))
         for shard in layout.shards
         if not shard.refusal
     )
     mixed = profile.model.sliding_window is not None
     staged = (
-        Division(Arrangement.PIPELINE, 1, stages, Changed(predictor, on_stages(layout, stages, mixed=mixed)))
+        Division(Devices(stages=stages), Changed(predictor, on_stages(layout, stages, mixed=mixed)))
         for stages in STAGES
         if stages <= layout.layers
     )
@@ -111,7 +103,7 @@ def _plans(verdict: CardVerdict, divisions: Iterable[Division], shape: Shape, lo
     if verdict.max_concurrency:
         yield _plan(whole, verdict.card, shape, verdict.max_concurrency, lot_size, verdict.same_card)
     for one in others:
-        carrier = carrier_to(verdict.card, one.predictor.profile, verdict.same_card, one.tensor_parallel_size)
+        carrier = carrier_to(verdict.card, one.predictor.profile, verdict.same_card, one.over.tensor)
         most = _most(one, carrier, verdict.card.capacity_bytes or 0, shape)
         if most:
             yield _plan(one, verdict.card, shape, most, lot_size, verdict.same_card)
@@ -129,18 +121,20 @@ def _most(division: Division, carrier: Carrier, capacity: int, shape: Shape) -> 
 
 def _plan(division: Division, card: Card, shape: Shape, most: int, lot_size: int, same_card: bool) -> Plan:
     """The fewest copies of which each serves at most so many sequences."""
+    over = division.over
     copies = -(-shape.concurrency // most)
-    cards = -(-copies * division.devices // card.devices_per_card)
+    cards = -(-copies * over.count // card.devices_per_card)
     # A profile without a model answers for the cells it measured alone.
     evenly = division.predictor.profile.memory_model is not None
     each = -(-shape.concurrency // copies) if evenly else most
-    carrier = carrier_to(card, division.predictor.profile, same_card, division.tensor_parallel_size)
+    carrier = carrier_to(card, division.predictor.profile, same_card, over.tensor)
     needs = [carrier.need(one) for one in division.predictor.at(replace(shape, concurrency=each))]
-    single = division.arrangement is Arrangement.SINGLE and copies > 1
+    # Copies of a divided model go by how they are divided: the cards of each have to reach one another.
+    arrangement = arrangement_of(1 if over.count > 1 else copies, over)
+    assert arrangement is not None
     return Plan(
-        arrangement=Arrangement.REPLICAS if single else division.arrangement,
-        tensor_parallel_size=division.tensor_parallel_size,
-        pipeline_parallel_size=division.pipeline_parallel_size,
+        arrangement=arrangement,
+        over=over,
         copies=copies,
         sequences_per_copy=each,
         cards_needed=cards,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gpufit.advice.attempts import Attempt, LoadedOnce
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.advice.served import Question, Served
-from gpufit.advice.verdict import Arrangement, Verdict, arrangement_of
+from gpufit.advice.verdict import Arrangement, Devices, Verdict, arrangement_of
 from gpufit.catalog.record import Card
 from gpufit.errors import UsageError
 from gpufit.memory.carry import (
@@ -127,7 +127,7 @@ def _judge(
         max_concurrency=attempt.most(served) if known else None,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
-        arrangement=arrangement_of(copies, ranks),
+        arrangement=arrangement_of(copies, Devices(ranks)),
         cards_needed=needed,
         lots=None if needed is None else lots_for(needed, lot_size),
         remarks=tuple(remarks),

@@ -44,6 +44,21 @@ class Arrangement(enum.StrEnum):
 
 
 @dataclass(frozen=True)
+class Devices:
+    """The devices that one copy of a model is divided over."""
+
+    tensor: int = 1
+    """Those that share every layer (tensor parallel)."""
+    stages: int = 1
+    """Those that the layers are spread over (pipeline parallel)."""
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.tensor * self.stages
+
+
+@dataclass(frozen=True)
 class Binding:
     """The part that runs out first."""
 
@@ -117,14 +132,17 @@ def surely_enough(phases: Sequence[PhaseNeed]) -> int:
     return max(need.need_upper_bytes for need in phases)
 
 
-def judge(predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_card: bool = False) -> CardVerdict:
+def judge(
+    predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_card: bool = False, over: Devices | None = None
+) -> CardVerdict:
     """The verdict for one card at one shape; memory of several cards is never pooled.
 
-    A profile of one of several ranks is judged for one rank, and takes as many cards as there are. `same_card` says
-    that the profile was measured on this very card, so that nothing needs replacing, and what ran out of memory there
-    does not fit.
+    `over`: the devices of a copy, of which one is judged; None: as many as the profile is of. `same_card` says that the
+    profile was measured on this very card, so that nothing needs replacing, and what ran out of memory there does not
+    fit.
     """
-    ranks = predictor.profile.workload.tensor_parallel_size
+    over = over or Devices(predictor.profile.workload.tensor_parallel_size)
+    ranks = over.tensor
     carrier = carrier_to(card, predictor.profile, same_card, ranks)
     needs = tuple(carrier.need(one) for one in predictor.at(shape))
     worst = worst_phase(needs)
@@ -135,7 +153,7 @@ def judge(predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_car
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
     copies = _copies(verdict, concurrency, shape)
-    cards = None if copies is None else -(-copies * ranks // card.devices_per_card)
+    cards = None if copies is None else -(-copies * over.count // card.devices_per_card)
     return CardVerdict(
         card=card,
         capacity_bytes=capacity,
@@ -148,7 +166,7 @@ def judge(predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_car
         max_concurrency=concurrency,
         max_context_tokens=context,
         max_context_is_position_limit=position_bound,
-        arrangement=arrangement_of(copies, ranks),
+        arrangement=arrangement_of(copies, over),
         cards_needed=cards,
         lots=None if cards is None else lots_for(cards, lot_size),
         evidence=weakest(need.evidence for need in needs),
@@ -177,13 +195,15 @@ def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fittin
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
 
 
-def arrangement_of(copies: int | None, ranks: int) -> Arrangement | None:
-    """How so many copies, each over so many ranks, are spread; None where no count of them serves."""
+def arrangement_of(copies: int | None, over: Devices) -> Arrangement | None:
+    """How so many copies, each over some devices, are spread; None where no count of them serves."""
     if copies is None:
         return None
     if copies > 1:
         return Arrangement.REPLICAS
-    return Arrangement.SHARDED if ranks > 1 else Arrangement.SINGLE
+    if over.stages > 1:
+        return Arrangement.PIPELINE
+    return Arrangement.SHARDED if over.tensor > 1 else Arrangement.SINGLE
 
 
 def _binding(worst: PhaseNeed, capacity: int | None) -> Binding:

@@ -9,7 +9,7 @@ from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES, Volume
 from gpufit.advice.throughput import NoThroughput
-from gpufit.advice.verdict import Verdict
+from gpufit.advice.verdict import Devices, Verdict, arrangement_of
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
 from gpufit.profile.record import Evidence, Profile
@@ -39,7 +39,7 @@ class Judged:
     worker: FitDocument
     """The same document where one worker runs all."""
     card: Card
-    ranks: int
+    over: Devices
     """Devices that one worker is divided over."""
     profile: Profile | None
     """What was judged; None for a start of vLLM."""
@@ -84,7 +84,9 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         completion=None if plan is None else completion_of(ask.volume.inputs),
         environment=environment_rows(worker.engine, ran, origin, judged.card),
         margin=_margin(judged),
-        checks=() if plan is None else tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask)),
+        checks=()
+        if plan is None
+        else tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask, judged.over)),
         save=() if plan is None else to_save(worker.model, worker.precision, profile is not None),
         assumptions=(*_assumed(plan, ask), *worker.assumptions),
         notes=tuple(_notes(judged, plan, ask, cost, book)),
@@ -130,14 +132,14 @@ def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
     lots = None if plan is None else plan.lots
     arrangement = None
     if plan is not None:
-        arrangement = "replicas" if plan.workers > 1 else "sharded" if judged.ranks > 1 else "single"
+        arrangement = str(arrangement_of(plan.workers, judged.over))
     return OrderedCard(
         card=card.id,
         name=card.display_name,
         form_factor=card.form_factor,
         devices_per_card=card.devices_per_card,
         arrangement=arrangement,
-        ranks=judged.ranks,
+        ranks=judged.over.count,
         cards_needed=None if lots is None else lots.cards - lots.idle_cards,
         lot_size=row.lot_size,
         lots=None if lots is None else lots.lots,
@@ -211,11 +213,11 @@ def _work(plan: Plan | None, ask: Ask) -> Work:
 def _workers(plan: Plan, judged: Judged, inputs: int | None) -> Iterator[Worker]:
     taken = [None] * plan.workers if inputs is None else parts(inputs, plan.workers)
     for number, part in enumerate(taken):
-        first = number * judged.ranks
+        first = number * judged.over.count
         given = part is not None and part.inputs > 0
         yield Worker(
             worker=number + 1,
-            devices=str(first) if judged.ranks == 1 else f"{first}-{first + judged.ranks - 1}",
+            devices=str(first) if judged.over.count == 1 else f"{first}-{first + judged.over.count - 1}",
             at_once=judged.worker.scenario.concurrency,
             first_input=part.first if part is not None and given else None,
             last_input=part.last if part is not None and given else None,
@@ -266,13 +268,31 @@ def _assumed(plan: Plan | None, ask: Ask) -> Iterator[str]:
 
 def _spread(judged: Judged) -> str:
     asked, at_once = judged.asked.scenario.concurrency, judged.worker.scenario.concurrency
-    if at_once == asked:
+    divided = _divided_words(judged)
+    if at_once == asked and not divided:
         return ""
     alone = judged.asked.cards[0].verdict.replace("_", " ")
+    if at_once == asked:
+        return (
+            f"One card with all {asked} sequences at once: {alone}. So the model is divided over {divided}, and every "
+            "figure of memory is that of the fullest of them."
+        )
+    each = f", each divided over {divided}" if divided else ""
     return (
-        f"One copy of the model with all {asked} sequences at once: {alone}. So whole copies run side by side, at most "
-        f"{at_once} sequences each, and every figure of memory is that of one of them."
+        f"One copy of the model with all {asked} sequences at once: {alone}. So whole copies run side by side{each}, "
+        f"at most {at_once} sequences each, and every figure of memory is that of "
+        f"{'the fullest card of one' if divided else 'one of them'}."
     )
+
+
+def _divided_words(judged: Judged) -> str:
+    """Over what a copy is divided that the profile is not of; empty where it is not."""
+    over, profile = judged.over, judged.profile
+    if profile is None or over.count == profile.workload.tensor_parallel_size:
+        return ""
+    if over.stages > 1:
+        return f"{over.stages} devices, some layers on each (pipeline)"
+    return f"{over.tensor} devices that share every layer (tensor parallel)"
 
 
 def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferBook) -> Iterator[str]:

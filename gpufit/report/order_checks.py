@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
+from gpufit.advice.verdict import Devices
 from gpufit.catalog.record import Card
 from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
 from gpufit.report.document import CardRow, FitDocument, Scenario
@@ -35,16 +36,19 @@ ARRIVAL = "arrival.json"
 
 
 def arrival_checks(
-    card: Card, devices: int, worker: FitDocument, profile: Profile | None, plan: Plan, ask: Ask
+    card: Card, devices: int, worker: FitDocument, profile: Profile | None, plan: Plan, ask: Ask, over: Devices
 ) -> list[Check]:
     """In the order to run them: the cards, the software, then the model at what one worker runs at once.
 
-    `worker` is the fit of one worker, `profile` what it was made from; None for a start of vLLM.
+    `worker` is the fit of one worker, `profile` what it was made from (None for a start of vLLM), `over` the devices
+    that a worker is divided over.
     """
     row = worker.cards[0]
-    found = [_cards(card, devices), *_links(card, row), _torch(row, devices)]
+    found = [_cards(card, devices), *_links(card, over.count), _torch(row, devices)]
     if profile is None:
         return [*found, *_started(worker, row)]
+    if over.count > profile.workload.tensor_parallel_size:
+        return [*found, _watched(card, worker, row, over)]
     found += _measured_again(worker, row, profile)
     return [*found, _hours_again(worker, row, plan, ask.volume)] if ask.volume.stated else found
 
@@ -60,9 +64,8 @@ def _cards(card: Card, devices: int) -> Check:
     return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{whole}")
 
 
-def _links(card: Card, row: CardRow) -> Iterator[Check]:
+def _links(card: Card, ranks: int) -> Iterator[Check]:
     """How the devices of one worker reach each other; nothing where a worker has one."""
-    ranks = 1 if row.start is None else row.start.tensor_parallel_size
     if ranks == 1 or card.vendor != "NVIDIA":
         return
     link = "note it: the catalog knows no link of this card" if card.peer_link is None else card.peer_link.kind
@@ -85,6 +88,19 @@ def _torch(row: CardRow, devices: int) -> Check:
 
 def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices over all machines"
+
+
+def _watched(card: Card, worker: FitDocument, row: CardRow, over: Devices) -> Check:
+    """A divided model is started by its own launcher, which `gpufit profile` is not: memory is read beside it."""
+    scenario = worker.scenario
+    command = "nvidia-smi --query-gpu=index,memory.used --format=csv --loop=5"
+    return Check(
+        title="the divided model, beside its first run",
+        command="amd-smi monitor --vram-usage --watch 5" if card.vendor == "AMD" else command,
+        expect=f"while your own start of the model over {over.count} devices serves {scenario.concurrency} sequences "
+        f"of {scenario.context_tokens} tokens: on each at most {format_size(row.need_upper_bytes)}. Above that, stop: "
+        "this order counted on less",
+    )
 
 
 def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iterator[Check]:

@@ -48,8 +48,8 @@ def arrangement_figures(plans: Iterable[Plan]) -> tuple[ArrangementFigures, ...]
     return tuple(
         ArrangementFigures(
             arrangement=str(one.arrangement),
-            tensor_parallel_size=one.tensor_parallel_size,
-            pipeline_parallel_size=one.pipeline_parallel_size,
+            tensor_parallel_size=one.over.tensor,
+            pipeline_parallel_size=one.over.stages,
             copies=one.copies,
             sequences_per_copy=one.sequences_per_copy,
             cards_needed=one.cards_needed,

@@ -48,10 +48,10 @@ def test_what_one_card_cannot_hold_is_divided_over_two() -> None:
     assert verdict is Verdict.DOES_NOT_FIT
     (plan,) = found
     assert plan.arrangement is Arrangement.PIPELINE
-    assert (plan.tensor_parallel_size, plan.copies, plan.sequences_per_copy) == (1, 1, 1)
+    assert (plan.over.tensor, plan.copies, plan.sequences_per_copy) == (1, 1, 1)
     assert plan.evidence is Evidence.SCALED
     assert plan.need_lower_bytes <= plan.need_bytes <= plan.need_upper_bytes <= 900_000_000
-    stages = plan.pipeline_parallel_size
+    stages = plan.over.stages
     assert plan.cards_needed == stages
     # The fewest stages that are enough: (10 / stages, rounded up) layers of 20 MB, and 28 MB of embeddings.
     held = -(-10 // stages) * 20_000_000 + 28_000_000
@@ -65,7 +65,7 @@ def test_a_rank_needs_the_buffers_between_cards() -> None:
     shape = Shape(512, 4, 200)
     _, found = plans(capacity, shape, profile=profile)
     sharded = next(one for one in found if one.arrangement is Arrangement.SHARDED)
-    assert sharded.tensor_parallel_size == 2
+    assert sharded.over.tensor == 2
     predictor = divisions_of(Predictor(profile))[1].predictor
     needed = max(one.upper_bytes for one in predictor.at(Shape(512, 4, sharded.sequences_per_copy)))
     assert sharded.need_upper_bytes > needed + CONTEXT_UPPER + BETWEEN_CARDS.upper_bytes
@@ -85,7 +85,7 @@ def test_a_profile_of_a_rank_takes_as_many_cards_as_there_are_ranks() -> None:
     verdict, (plan,) = plans(80 * GIB, profile=msgspec.structs.replace(profile, workload=workload))
     assert verdict is Verdict.FITS
     assert plan.arrangement is Arrangement.SHARDED
-    assert (plan.tensor_parallel_size, plan.copies, plan.cards_needed) == (4, 1, 4)
+    assert (plan.over.tensor, plan.copies, plan.cards_needed) == (4, 1, 4)
 
 
 def test_a_card_of_two_devices_holds_two_ranks() -> None:
@@ -109,10 +109,10 @@ def test_a_card_that_promises_nothing_has_no_plan() -> None:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_what_cannot_be_divided_is_not_planned(ranks: int) -> None:
     divisions = divisions_of(Predictor(profile_with_layout()))
-    assert [one.tensor_parallel_size for one in divisions if one.arrangement is Arrangement.SHARDED] == [2, 4]
-    assert max(one.pipeline_parallel_size for one in divisions) == 8, "there are ten layers"
+    assert [one.over.tensor for one in divisions if one.over.tensor > 1] == [2, 4]
+    assert max(one.over.stages for one in divisions) == 8, "there are ten layers"
     few = divisions_of(Predictor(make_profile(layout=make_layout(layers=ranks))))
-    assert max(one.pipeline_parallel_size for one in few) == ranks
+    assert max(one.over.stages for one in few) == ranks
 
 
 @given(capacity=st.integers(700_000_000, 4 * GIB), concurrency=st.integers(1, 300), lot_size=st.integers(1, 8))
@@ -123,5 +123,5 @@ def test_every_plan_serves_all_and_fits_each_card(capacity: int, concurrency: in
     for plan in found:
         assert plan.copies * plan.sequences_per_copy >= concurrency > (plan.copies - 1) * plan.sequences_per_copy
         assert plan.need_upper_bytes <= capacity
-        assert plan.cards_needed == plan.copies * plan.tensor_parallel_size * plan.pipeline_parallel_size
+        assert plan.cards_needed == plan.copies * plan.over.count
         assert plan.lots.lots * lot_size - plan.lots.idle_cards == plan.cards_needed

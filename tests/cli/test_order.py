@@ -253,3 +253,42 @@ def test_a_start_of_vllm_is_ordered(gpufit: Run, model: Path) -> None:
 def test_order_imports_nothing_heavy(profile: Path) -> None:
     arguments = ["order", str(profile), *SCENARIO, "--card", "l40s", "--term", "3"]
     assert not set(HEAVY) & set(modules_after(arguments))
+
+
+@pytest.fixture(scope="module")
+def seventy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A 70B of which not even the weights, 131 GiB, fit a card of 80 GB."""
+    folder = tmp_path_factory.mktemp("order") / "Llama-3.1-70B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-70B"]))
+    return folder
+
+
+def test_what_no_single_card_holds_is_ordered_divided(gpufit: Run, seventy: Path) -> None:
+    done = gpufit("order", seventy, "--card", "h200-sxm-141gb", *SCENARIO, "--term", "7", "--json")
+    assert done.code == 0, done.stderr
+    order = json.loads(done.stdout)
+    assert order["ready"] is True
+    assert (order["card"]["arrangement"], order["card"]["ranks"], order["card"]["cards_needed"]) == ("sharded", 2, 2)
+    assert [one["devices"] for one in order["workers"]] == ["0-1"]
+    assert order["margin"]["verdict"] == "fits"
+    assert order["margin"]["need_upper_bytes"] <= order["margin"]["capacity_bytes"]
+    assert "divided over 2 devices that share every layer" in order["spread"]
+    commands = [one["command"] for one in order["checks"]]
+    assert not any(command.startswith("gpufit profile") for command in commands), "it measures one card"
+    done = gpufit("fit", seventy, "--card", "h200-sxm-141gb", *SCENARIO, "--json")
+    (row,) = json.loads(done.stdout)["cards"]
+    assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2), "fit says the same"
+
+
+def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, seventy: Path) -> None:
+    inputs = ("--term", "7", "--inputs", "1000", "--json")
+    done = gpufit("order", seventy, "--card", "h100-sxm-80gb", *SCENARIO, *inputs)
+    assert done.code == 0, done.stderr
+    order = json.loads(done.stdout)
+    devices, workers = order["card"]["ranks"], len(order["workers"])
+    assert order["card"]["arrangement"] == "replicas"
+    assert order["card"]["cards_needed"] == devices * workers
+    assert [one["at_once"] for one in order["workers"]] == [16 // workers] * workers
+    assert sum(one["inputs"] for one in order["workers"]) == 1000
+    assert "each divided over" in order["spread"]
