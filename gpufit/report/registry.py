@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from gpufit.errors import UsageError
 
 if TYPE_CHECKING:
     from gpufit.report.document import FitDocument
+    from gpufit.report.fits_document import FitsDocument
 
 FORMATS: dict[str, str] = {
     "table": "gpufit.report.formats.table",
@@ -41,12 +42,30 @@ class Format(Protocol):
         ...
 
 
+@runtime_checkable
+class ManyFormat(Format, Protocol):
+    """A format that holds the answers to several questions, too."""
+
+    def render_fits(self, documents: FitsDocument) -> bytes:
+        """The whole output; the same documents always give the same bytes."""
+        ...
+
+
 def load_format(name: str) -> Format:
     """The module of a format. Raises UsageError for a name that is not one."""
     if name not in FORMATS:
         raise UsageError(f"no output format {name!r}; choose one of {', '.join(FORMATS)}")
     module: Format = importlib.import_module(FORMATS[name])
     return module
+
+
+def load_many_format(name: str) -> ManyFormat:
+    """The same, for several questions. Raises UsageError for a format that holds one alone."""
+    form = load_format(name)
+    if isinstance(form, ManyFormat):
+        return form
+    known = ", ".join(one for one in FORMATS if isinstance(load_format(one), ManyFormat))
+    raise UsageError(f"{name} holds one profile at one scenario; for several choose one of {known}")
 
 
 def format_for(path: str) -> str:

@@ -1,12 +1,14 @@
 """Judge a profile against the catalog: which cards fit, what binds, how many lots.
 
-Exit status 1 when no card fits, alone or as replicas.
+Several profiles and several scenarios are each judged, with a summary of cards that serve every scenario. Exit status 1
+when no card fits, alone or as replicas; of several questions, when that is so for one of them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +24,10 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
-from gpufit.cli.output import write_document
+from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
 from gpufit.errors import UsageError
-from gpufit.report.registry import load_format
+from gpufit.report.registry import load_format, load_many_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -37,10 +40,11 @@ if TYPE_CHECKING:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gpufit fit`."""
     parser.add_argument(
-        "profile",
+        "profiles",
         metavar="PROFILE",
+        nargs="+",
         help="a profile that `gpufit profile` wrote, or a model (directory, config.json, .gguf, hub id), which is "
-        "estimated first",
+        "estimated first; several are each judged at every scenario",
     )
     add_scenario(
         parser,
@@ -48,6 +52,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "that of the largest cell measured",
         "1, so that the context is all a sequence holds",
     )
+    add_scenarios(parser)
     parser.add_argument(
         "--card",
         "--gpu",
@@ -62,70 +67,105 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge and render; the exit status says whether anything fits."""
-    from gpufit import flows
+    """Judge and render; the exit status says whether anything fits, at every scenario."""
     from gpufit.catalog.query import find_cards
     from gpufit.catalog.store import load_catalog
+    from gpufit.report.fits_document import build_fits_document
 
-    form = load_format(chosen_format(arguments))
+    _check(arguments)
+    chosen = chosen_format(arguments)
+    several = len(arguments.profiles) * max(len(arguments.scenarios), 1) > 1
+    form = load_many_format(chosen) if several else load_format(chosen)  # refused before anything is worked out
     catalog = load_catalog(arguments.catalog)
     cards = find_cards(catalog, arguments.card)
-    if arguments.engine == "vllm" and flows.names_model(arguments.profile):
-        document = _started(arguments, catalog, cards)
+    documents = [one for where in arguments.profiles for one in _answers(arguments, where, catalog, cards)]
+    refuse_own_input(arguments.output, arguments.profiles)
+    if several:
+        content = load_many_format(chosen).render_fits(build_fits_document(documents))
     else:
-        profile, shape = _estimated(arguments) if flows.names_model(arguments.profile) else _loaded(arguments)
-        document = flows.fit(profile, str(arguments.profile), shape, catalog, catalog.offer_book(), cards)
-    _refuse_own_input(arguments)
-    write_document(form.render_fit(document), form.BINARY, arguments.output)
+        content = form.render_fit(documents[0])
+    write_document(content, form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
-    return ExitCode.ANSWERED if document.something_fits else ExitCode.NOTHING_FITS
+    return ExitCode.ANSWERED if all(one.something_fits for one in documents) else ExitCode.NOTHING_FITS
 
 
-def _loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
-    """The profile from its file, and the scenario."""
-    from gpufit.flows import load_named_profile
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for questions that contradict each other."""
+    from gpufit.flows import names_model
 
+    check_scenarios(arguments)
+    twice = first_twice(os.path.realpath(where) for where in arguments.profiles)
+    if twice is not None:
+        again = [where for where in arguments.profiles if os.path.realpath(where) == twice][1]
+        raise UsageError(f"{again} is given twice; name each profile once")
     flag = given_for_a_model(arguments)
-    if flag is not None:
-        raise UsageError(f"{flag} is for a model, and {arguments.profile} is a profile, which was made with its own")
-    profile = load_named_profile(Path(arguments.profile))
-    return profile, _shape(arguments, profile)
+    if flag is not None and not any(map(names_model, arguments.profiles)):
+        raise UsageError(
+            f"{flag} is for a model, and {arguments.profiles[0]} is a profile, which was made with its own"
+        )
 
 
-def _estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
-    """A computed profile of the model, and the scenario; that nothing was measured is said."""
+def _answers(
+    arguments: argparse.Namespace, where: str, catalog: Catalog, cards: Sequence[Card]
+) -> Iterator[FitDocument]:
+    """One profile at every scenario; where there are several questions, an error says which one it is about."""
+    from gpufit.report.fits_document import named
+
+    answer = _answerer(arguments, where, catalog, cards)
+    for name, question in questions(arguments):
+        try:
+            yield named(answer(question), name)
+        except UsageError as error:
+            if name is None and len(arguments.profiles) == 1:
+                raise
+            about = where if name is None else f"scenario {name!r} of {where}"
+            raise UsageError(f"{about}: {error}") from error
+
+
+def _answerer(
+    arguments: argparse.Namespace, where: str, catalog: Catalog, cards: Sequence[Card]
+) -> Callable[[argparse.Namespace], FitDocument]:
+    """What answers the questions about a profile or a model; that a model was not measured is said."""
     from gpufit import flows
 
+    if not flows.names_model(where):
+        loaded = flows.load_named_profile(Path(where))
+        return lambda question: _judged(loaded, where, _shape(question, loaded), catalog, cards)
     check_engine_options(arguments)
-    request = transformers_request(arguments, arguments.profile)
+    if arguments.engine == "vllm":
+        return lambda question: _started(question, where, catalog, cards)
+    say(f"{where} is a model: estimated first, nothing was measured (gpufit profile measures)")
+    return lambda question: _judged(*_estimated(question, where), catalog, cards)
+
+
+def _judged(profile: Profile, where: str, shape: Shape, catalog: Catalog, cards: Sequence[Card]) -> FitDocument:
+    from gpufit import flows
+
+    return flows.fit(profile, where, shape, catalog, catalog.offer_book(), cards)
+
+
+def _estimated(arguments: argparse.Namespace, model: str) -> tuple[Profile, str, Shape]:
+    """A computed profile of the model, what it was made from, and the scenario."""
+    from gpufit import flows
+
+    request = transformers_request(arguments, model)
     if arguments.context is not None:
         # As for a profile: what was asked for is all that a sequence holds.
         request = replace(request, usual_new_tokens=1)
     profile = flows.estimate(request)
     shape = flows.default_shape(profile)
-    say(f"{arguments.profile} is a model: estimated first, nothing was measured (gpufit profile measures)")
     say(scenario_line(profile, shape))
-    return profile, shape
+    return profile, model, shape
 
 
-def _started(arguments: argparse.Namespace, catalog: Catalog, cards: Sequence[Card]) -> FitDocument:
+def _started(arguments: argparse.Namespace, model: str, catalog: Catalog, cards: Sequence[Card]) -> FitDocument:
     """A start of vLLM on each card; that nothing was started is said."""
     from gpufit import flows
 
-    check_engine_options(arguments)
-    request = vllm_request(arguments, arguments.profile)
-    document = flows.start_vllm(request, catalog, catalog.offer_book(), cards)
+    document = flows.start_vllm(vllm_request(arguments, model), catalog, catalog.offer_book(), cards)
     say(vllm_scenario_line(document))
     return document
-
-
-def _refuse_own_input(arguments: argparse.Namespace) -> None:
-    """A report never takes the place of the profile it was made from."""
-    output = arguments.output
-    given = Path(arguments.profile)
-    if output is not None and output.exists() and given.exists() and output.samefile(given):
-        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def _shape(arguments: argparse.Namespace, profile: Profile) -> Shape:

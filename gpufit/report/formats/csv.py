@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 
 from gpufit.report.cells import Value, printable
-from gpufit.report.columns import columns_of
+from gpufit.report.columns import columns_of, question_columns_of
 from gpufit.report.document import FitDocument
+from gpufit.report.fits_document import FitsDocument
 
 BINARY = False
 
@@ -18,12 +20,27 @@ https://owasp.org/www-community/attacks/CSV_Injection"""
 
 def render_fit(document: FitDocument) -> bytes:
     """The cards table with every column of `report.columns`."""
+    columns = columns_of(document)
+    rows = ([column.value(document, row) for column in columns] for row in document.cards)
+    return _lines([column.key for column in columns], rows)
+
+
+def render_fits(documents: FitsDocument) -> bytes:
+    """The same of several questions, a row a card of each, after columns that say which question it is."""
+    columns = question_columns_of(documents)
+    rows = (
+        [column.value(document, row) for column in columns]
+        for document in documents.documents
+        for row in document.cards
+    )
+    return _lines([column.key for column in columns], rows)
+
+
+def _lines(header: Iterable[str], rows: Iterable[Iterable[Value]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = columns_of(document)
-    writer.writerow(column.key for column in columns)
-    for row in document.cards:
-        writer.writerow(guard(column.value(document, row)) for column in columns)
+    writer.writerow(header)
+    writer.writerows(map(guard, row) for row in rows)
     return text.getvalue().encode()
 
 

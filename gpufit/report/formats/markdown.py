@@ -7,6 +7,8 @@ from tabulate import tabulate
 from gpufit.report.cells import printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fits_document import FitsDocument
+from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -28,6 +30,30 @@ def render_fit(document: FitDocument) -> bytes:
         "\n".join(f"- {line}" for line in remarks if line),
     ]
     return printable("\n\n".join(blocks) + "\n").encode()
+
+
+def render_fits(documents: FitsDocument) -> bytes:
+    """A summary of all questions, then each with its own answer under a heading."""
+    summary = [
+        _bullets(fits_headline(documents)),
+        *map(_matrix, matrices(documents)),
+        LEGEND,
+        _bullets(verdict_lines(documents)),
+    ]
+    sections = [
+        f"## {printable(_cell(section_title(documents, one)))}\n\n{render_fit(one).decode()}"
+        for one in documents.documents
+    ]
+    return "\n".join([printable("\n\n".join(filter(None, summary)) + "\n"), *sections]).encode()
+
+
+def _bullets(lines: list[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _matrix(matrix: Matrix) -> str:
+    title = f"**{_cell(matrix.title)}**\n\n" if matrix.title else ""
+    return title + _pipe([[_cell(text) for text in row] for row in matrix.rows], [*map(_cell, matrix.headers)])
 
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:

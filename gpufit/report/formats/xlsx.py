@@ -12,8 +12,10 @@ import xlsxwriter
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.cells import PART_TITLES, Column, Value
-from gpufit.report.columns import columns_of, screen_columns_of
+from gpufit.report.columns import columns_of, question_columns_of, screen_columns_of
 from gpufit.report.document import FitDocument
+from gpufit.report.fits_document import FitsDocument
+from gpufit.report.fits_text import LEGEND, fits_headline, matrices, verdict_lines
 from gpufit.report.start_text import start_lines
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import GIB
@@ -32,8 +34,7 @@ def render_fit(document: FitDocument) -> bytes:
     """Four sheets: `summary` (to read and print), `cards` (every figure, one row a card, sizes in GiB), `parts`
     (bytes by phase), `evidence` (in words)."""
     buffer = io.BytesIO()
-    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
-    with xlsxwriter.Workbook(buffer, options) as book:
+    with xlsxwriter.Workbook(buffer, _OPTIONS) as book:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": f"gpufit: {document.model.name}"})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
@@ -44,7 +45,21 @@ def render_fit(document: FitDocument) -> bytes:
     return buffer.getvalue()
 
 
+def render_fits(documents: FitsDocument) -> bytes:
+    """Two sheets for several questions: `summary` (cards x scenarios) and `cards` (every figure, one row a card of each
+    question, sizes in GiB)."""
+    buffer = io.BytesIO()
+    with xlsxwriter.Workbook(buffer, _OPTIONS) as book:
+        book.set_properties({"created": _EPOCH, "title": f"gpufit: {len(documents.documents)} questions"})
+        formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
+        _questions(book.add_worksheet("summary"), documents, formats)
+        _all_cards(book.add_worksheet("cards"), documents, formats)
+    return buffer.getvalue()
+
+
 _EPOCH = datetime.datetime(2000, 1, 1)
+
+_OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
 
 _FORMATS: dict[str, dict[str, Any]] = {
     "head": {"bold": True, "bottom": 1, "text_wrap": True, "valign": "top"},
@@ -159,3 +174,33 @@ def _evidence(sheet: Any, document: FitDocument, formats: dict[str, Any]) -> Non
     sheet.set_column(0, 0, 120)
     for number, line in enumerate(lines):
         sheet.write_string(number, 0, line, formats["wrap"])
+
+
+def _questions(sheet: Any, documents: FitsDocument, formats: dict[str, Any]) -> None:
+    """The matrix of each profile, with what the questions were and what serves all scenarios below."""
+    at = 0
+    for matrix in matrices(documents):
+        if matrix.title:
+            sheet.write_string(at, 0, matrix.title, formats["bold"])
+            at += 1
+        for number, cells in enumerate((matrix.headers, *matrix.rows), start=at):
+            for index, text in enumerate(cells):
+                sheet.write_string(number, index, text, formats["head"] if number == at else None)
+        at += len(matrix.rows) + 2
+    sheet.autofit()
+    for number, line in enumerate((LEGEND, *verdict_lines(documents), *fits_headline(documents)), start=at):
+        sheet.write_string(number, 0, line)
+
+
+def _all_cards(sheet: Any, documents: FitsDocument, formats: dict[str, Any]) -> None:
+    """Every figure of every card at every question."""
+    columns = question_columns_of(documents)
+    for index, column in enumerate(columns):
+        sheet.write_string(0, index, _header(column), formats["head"])
+    rows = [(document, row) for document in documents.documents for row in document.cards]
+    for number, (document, row) in enumerate(rows, start=1):
+        for index, column in enumerate(columns):
+            _write(sheet, number, index, column, column.value(document, row), formats)
+    sheet.freeze_panes(1, [column.key for column in columns].index("card") + 1)
+    sheet.autofilter(0, 0, len(rows), len(columns) - 1)
+    sheet.autofit()
