@@ -13,7 +13,7 @@ from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, DeviceInfo, Environment, Failed, Profile
+from gpufit.profile.record import Cell, DeviceInfo, Environment, Evidence, Failed, Profile
 from gpufit.profile.store import save_profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
@@ -143,3 +143,45 @@ def test_a_card_of_unknown_memory_is_in_the_document_and_fits_nothing() -> None:
     document = flows.fit(make_profile(), "p", Shape(512, 4, 2), Catalog(cards=(unknown,)), OfferBook(name="b"))
     assert document.cards[0].verdict is Verdict.UNKNOWN
     assert document.something_fits is False
+
+
+def ran(*cells: tuple[int, int, int], model: bool = True) -> Profile:
+    """A profile of cells (context, concurrency, new tokens)."""
+    profile = make_profile(cells=tuple(make_cell(*cell) for cell in cells))
+    return profile if model else msgspec.structs.replace(profile, memory_model=None)
+
+
+COMPUTED = make_profile(evidence=Evidence.COMPUTED, cells=())
+"""Computed for contexts up to 512, concurrencies up to 4, 4 new tokens."""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shape"),
+    [
+        # the largest cell that both ran
+        (ran((128, 1, 4), (512, 4, 4)), ran((128, 1, 4), (256, 4, 4)), Shape(128, 4, 1)),
+        (ran((128, 1, 4), (512, 4, 4), (1024, 1, 4)), ran((512, 4, 4), (1024, 1, 4)), Shape(512, 4, 4)),
+        # none in common: within what both ran
+        (ran((128, 4, 4)), ran((512, 2, 8)), Shape(128, 4, 2)),
+        (ran((128, 4, 8)), ran((128, 4, 4)), Shape(128, 4, 4)),
+        # without a model it answers for its own cells alone
+        (ran((128, 4, 4), model=False), ran((512, 8, 8)), Shape(128, 4, 4)),
+        (ran((512, 8, 8)), ran((128, 1, 4), (128, 4, 4), model=False), Shape(128, 4, 4)),
+        # rules answer for any shape
+        (ran((2048, 8, 8)), COMPUTED, Shape(2048, 8, 8)),
+        (COMPUTED, ran((64, 1, 2)), Shape(64, 2, 1)),
+        (COMPUTED, COMPUTED, Shape(512, 4, 4)),
+    ],
+)
+def test_two_profiles_are_compared_where_both_can_answer(a: Profile, b: Profile, shape: Shape) -> None:
+    assert flows.common_shape(a, b) == shape
+
+
+def test_a_profile_that_cannot_take_the_shape_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^b\.json: tiny-llama takes at most 1024 tokens"):
+        flows.compare(
+            make_profile(),
+            make_profile(model=msgspec.structs.replace(make_profile().model, position_limit=1024)),
+            ("a.json", "b.json"),
+            Shape(2048, 4, 1),
+        )

@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "estimate": "gpufit.cli.commands.estimate",
     "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
+    "compare": "gpufit.cli.commands.compare",
     "catalog": "gpufit.cli.commands.catalog",
     "tui": "gpufit.cli.commands.tui",
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from gpufit.errors import UsageError
 
 if TYPE_CHECKING:
+    from gpufit.report.compare_document import CompareDocument
     from gpufit.report.document import FitDocument
     from gpufit.report.fits_document import FitsDocument
 
@@ -20,6 +21,14 @@ FORMATS: dict[str, str] = {
     "xlsx": "gpufit.report.formats.xlsx",
 }
 """Format name -> module."""
+
+COMPARE_FORMATS: dict[str, str] = {
+    "table": "gpufit.report.compare_formats.table",
+    "json": "gpufit.report.compare_formats.json",
+    "csv": "gpufit.report.compare_formats.csv",
+    "markdown": "gpufit.report.compare_formats.markdown",
+}
+"""Format name -> module, of a comparison."""
 
 EXTENSIONS: dict[str, str] = {
     ".txt": "table",
@@ -51,6 +60,17 @@ class ManyFormat(Format, Protocol):
         ...
 
 
+class CompareFormat(Protocol):
+    """A module that renders comparisons."""
+
+    BINARY: bool
+    """True when the output is not text and so is never written to a terminal."""
+
+    def render_compare(self, document: CompareDocument) -> bytes:
+        """The whole output; the same document always gives the same bytes."""
+        ...
+
+
 def load_format(name: str) -> Format:
     """The module of a format. Raises UsageError for a name that is not one."""
     if name not in FORMATS:
@@ -66,6 +86,14 @@ def load_many_format(name: str) -> ManyFormat:
         return form
     known = ", ".join(one for one in FORMATS if isinstance(load_format(one), ManyFormat))
     raise UsageError(f"{name} holds one profile at one scenario; for several choose one of {known}")
+
+
+def load_compare_format(name: str) -> CompareFormat:
+    """The module of a format of a comparison. Raises UsageError for a name that is not one."""
+    if name not in COMPARE_FORMATS:
+        raise UsageError(f"{name} holds no comparison; choose one of {', '.join(COMPARE_FORMATS)}")
+    module: CompareFormat = importlib.import_module(COMPARE_FORMATS[name])
+    return module
 
 
 def format_for(path: str) -> str:

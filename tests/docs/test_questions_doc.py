@@ -25,6 +25,8 @@ def test_an_example_is_how_the_output_begins(
     capsysbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
+    for path in (tmp_path / "profiles" / "compared").glob("*.json"):
+        shutil.copy(path, tmp_path / "profiles")
     if "models/" in command:
         need(SMOLLM2)
         (tmp_path / "models").symlink_to(SMOLLM2.parent)
@@ -34,7 +36,7 @@ def test_an_example_is_how_the_output_begins(
 
 
 def test_every_command_of_the_page_has_an_example() -> None:
-    assert {command.split()[1] for command, _ in EXAMPLES} == {"fit"}
+    assert {command.split()[1] for command, _ in EXAMPLES} == {"fit", "compare"}
 
 
 def test_the_keys_on_the_page_are_those_of_the_document() -> None:

@@ -19,7 +19,7 @@ from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import (
     add_engine_options,
     check_engine_options,
-    given_for_a_model,
+    refuse_model_options,
     transformers_request,
     vllm_request,
     vllm_scenario_line,
@@ -92,18 +92,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Raise UsageError for questions that contradict each other."""
-    from gpufit.flows import names_model
-
     check_scenarios(arguments)
     twice = first_twice(os.path.realpath(where) for where in arguments.profiles)
     if twice is not None:
         again = [where for where in arguments.profiles if os.path.realpath(where) == twice][1]
         raise UsageError(f"{again} is given twice; name each profile once")
-    flag = given_for_a_model(arguments)
-    if flag is not None and not any(map(names_model, arguments.profiles)):
-        raise UsageError(
-            f"{flag} is for a model, and {arguments.profiles[0]} is a profile, which was made with its own"
-        )
+    refuse_model_options(arguments, arguments.profiles)
 
 
 def _answers(
