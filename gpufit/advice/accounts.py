@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufit.advice.differences import Difference
+from gpufit.advice.differences import Difference, quantised_alike
 from gpufit.memory.predict import PhasePrediction
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import DtypeShare, Measured, NamedSize, PhasePeak, Profile, Record, TermName
+from gpufit.profile.record import DtypeShare, Measured, NamedSize, Phase, PhasePeak, Profile, Record, TermName
 from gpufit.units import format_size
 
 CLOSE = 0.01
@@ -60,7 +60,9 @@ class Asked:
 
     @property
     def peak(self) -> PhasePeak | None:
-        """What was recorded of the phase where the cell ran."""
+        """What was recorded of the phase: of loading always, else where the cell ran."""
+        if self.answer.phase is Phase.LOAD:
+            return self.profile.load
         for cell in self.profile.measured_cells if self.ran else ():
             asked = (self.shape.context_tokens, self.shape.new_tokens, self.shape.concurrency)
             if cell.key == asked and isinstance(cell.outcome, Measured):
@@ -122,6 +124,10 @@ def _by_parameters(part: str, a: Asked, b: Asked) -> Iterator[Account]:
     whole = all(asked.profile.workload.tensor_parallel_size == 1 for asked in (a, b))
     if part != "weights_bytes" or not all(counts) or not whole:
         return
+    if not quantised_alike(a.profile, b.profile):
+        one, other = (_sizes(asked.profile.precision.resident) for asked in (a, b))
+        yield Account(words=f"{one} against {other}", accounted_bytes=b.size(part) - a.size(part))
+        return
     each = [asked.size(part) / count for asked, count in zip((a, b), counts, strict=True)]
     by_count = round((counts[1] - counts[0]) * each[0])
     by_width = b.size(part) - a.size(part) - by_count
@@ -133,6 +139,10 @@ def _by_parameters(part: str, a: Asked, b: Asked) -> Iterator[Account]:
         resident = f": {dtypes[0]} against {dtypes[1]}" if dtypes[0] != dtypes[1] else ""
         same = f" for each of {counts[0]:,} parameters" if counts[0] == counts[1] else " a parameter"
         yield Account(words=f"{each[0]:.3g} bytes{same} against {each[1]:.3g}{resident}", accounted_bytes=by_width)
+
+
+def _sizes(shares: Sequence[DtypeShare]) -> str:
+    return ", ".join(f"{share.dtype} {format_size(share.size_bytes)}" for share in shares)
 
 
 def _by_dtype(part: str, a: Asked, b: Asked) -> Iterator[Account]:

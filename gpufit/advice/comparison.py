@@ -23,6 +23,9 @@ class PhaseSide(Record, frozen=True, kw_only=True):
     ran: bool
     """Whether the profile ran this very cell, so that its bytes are as they were; else they are predicted."""
     evidence: Evidence
+    counters: dict[str, Size]
+    """What the device's own counters said of the cell where it ran, or the allocator's rules of a simulated one:
+    `reserved`, `process`, ... -> bytes."""
 
 
 class PartDifference(Record, frozen=True, kw_only=True):
@@ -68,12 +71,12 @@ class Comparison(Record, frozen=True, kw_only=True):
 def compare(a: Profile, b: Profile, shape: Shape) -> Comparison:
     """Both profiles at one shape. Raises UsageError where one of them cannot answer for it."""
     found = differences(a, b)
-    sides = [_answers(profile, shape) for profile in (a, b)]
-    order = [phase for phase in Phase if any(phase in side for side in sides)]
+    one, other = _answers(a, shape), _answers(b, shape)
+    order = [phase for phase in Phase if phase in one or phase in other]
     return Comparison(
         same=a == b,
         differences=found,
-        phases=tuple(_phase(phase, (a, b), sides, shape, found) for phase in order),
+        phases=tuple(_phase(phase, one.get(phase), other.get(phase), found) for phase in order),
     )
 
 
@@ -82,65 +85,58 @@ def shape_for(profile: Profile, shape: Shape) -> Shape:
     return shape if profile.model.generates else replace(shape, new_tokens=0)
 
 
-_Answers = dict[Phase, tuple[PhasePrediction, bool]]
-
-
-def _answers(profile: Profile, shape: Shape) -> _Answers:
+def _answers(profile: Profile, shape: Shape) -> dict[Phase, Asked]:
     """What each phase took where this very cell was run, else what is predicted of it."""
     asked = shape_for(profile, shape)
     seen = observed(profile, asked)
-    return {one.phase: (one, seen is not None) for one in seen or predict(profile, asked)}
+    return {one.phase: Asked(profile, asked, one, seen is not None) for one in seen or predict(profile, asked)}
 
 
-def _phase(
-    phase: Phase,
-    profiles: tuple[Profile, Profile],
-    answers: Sequence[_Answers],
-    shape: Shape,
-    found: Sequence[Difference],
-) -> PhaseDifference:
-    a, b = (side.get(phase) for side in answers)
+def _phase(phase: Phase, a: Asked | None, b: Asked | None, found: Sequence[Difference]) -> PhaseDifference:
     if a is None or b is None:
         return PhaseDifference(
             phase=phase, a=_side(a), b=_side(b), difference_bytes=None, beyond_intervals=None, parts=_alone(a, b)
         )
-    one, other = (
-        Asked(profile, shape_for(profile, shape), answer, ran)
-        for profile, (answer, ran) in zip(profiles, (a, b), strict=True)
-    )
     return PhaseDifference(
         phase=phase,
         a=_side(a),
         b=_side(b),
-        difference_bytes=other.answer.allocated_bytes - one.answer.allocated_bytes,
-        beyond_intervals=_beyond(one.answer.allocated_bytes, other.answer.allocated_bytes, one.answer, other.answer),
-        parts=tuple(_part(name, one, other, found) for name in Parts.NAMES),
+        difference_bytes=b.answer.allocated_bytes - a.answer.allocated_bytes,
+        beyond_intervals=_beyond(a.answer.allocated_bytes, b.answer.allocated_bytes, a.answer, b.answer),
+        parts=tuple(_part(name, a, b, found) for name in Parts.NAMES),
     )
 
 
-def _side(answer: tuple[PhasePrediction, bool] | None) -> PhaseSide | None:
-    if answer is None:
+def _side(asked: Asked | None) -> PhaseSide | None:
+    if asked is None:
         return None
-    one, ran = answer
+    one, peak = asked.answer, asked.peak
     return PhaseSide(
         site=one.site,
         allocated_bytes=one.allocated_bytes,
         allocated_lower_bytes=one.lower_bytes,
         allocated_upper_bytes=one.upper_bytes,
-        ran=ran,
+        ran=asked.ran,
         evidence=one.evidence,
+        counters={
+            reading.quantity: reading.size_bytes
+            for reading in (() if peak is None else peak.readings)
+            if not reading.quantity.startswith(_HOST)
+        },
     )
 
 
-def _alone(
-    a: tuple[PhasePrediction, bool] | None, b: tuple[PhasePrediction, bool] | None
-) -> tuple[PartDifference, ...]:
+_HOST = "rss"
+"""How readings of the host's own memory begin, which no card has to offer."""
+
+
+def _alone(a: Asked | None, b: Asked | None) -> tuple[PartDifference, ...]:
     """The parts of a phase that only one of them has."""
     return tuple(
         PartDifference(
             part=name,
-            a_bytes=None if a is None else getattr(a[0].parts, name),
-            b_bytes=None if b is None else getattr(b[0].parts, name),
+            a_bytes=None if a is None else a.size(name),
+            b_bytes=None if b is None else b.size(name),
             difference_bytes=None,
             beyond_intervals=None,
             accounts=(),

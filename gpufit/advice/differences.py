@@ -57,6 +57,8 @@ _EVERYTHING = Parts.NAMES
 _SCRATCH = ("activations_bytes", "temporaries_bytes")
 _GROWING = ("kv_cache_bytes", "inputs_bytes", "outputs_bytes", *_SCRATCH)
 _WEIGHTS = ("weights_bytes", "buffers_bytes")
+_HELD = (*_WEIGHTS, "temporaries_bytes", "rounding_bytes")
+"""What weights of another dtype take themselves, and as they are widened or rounded up."""
 _ALLOCATOR = ("temporaries_bytes", "rounding_bytes", "unexplained_bytes")
 
 
@@ -80,11 +82,18 @@ def _said(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+def quantised_alike(a: Profile, b: Profile) -> bool:
+    """Whether both hold weights packed in the same way, or not at all: else their parameters are counted otherwise, a
+    packed one standing for several."""
+    return (_method(a.precision), a.workload.quantization) == (_method(b.precision), b.workload.quantization)
+
+
 def _model(a: Profile, b: Profile) -> Iterator[Difference]:
     one, other = a.model, b.model
+    if quantised_alike(a, b):
+        yield from _unequal(Topic.MODEL, "parameters", one.parameters, other.parameters, _EVERYTHING)
     for what, key, bears_on in (
         ("architecture", "architecture", _EVERYTHING),
-        ("parameters", "parameters", _EVERYTHING),
         ("revision", "revision", _EVERYTHING),
         ("sliding window", "sliding_window", ("kv_cache_bytes", *_SCRATCH)),
         ("tokens of a chunk", "chunk_tokens", _SCRATCH),
@@ -102,7 +111,7 @@ def _precision(a: Profile, b: Profile) -> Iterator[Difference]:
     one, other = a.precision, b.precision
     if one.stored and other.stored:
         yield from _unequal(Topic.PRECISION, "stored", _shares(one.stored), _shares(other.stored))
-    yield from _unequal(Topic.PRECISION, "resident", _shares(one.resident), _shares(other.resident), _WEIGHTS)
+    yield from _unequal(Topic.PRECISION, "resident", _shares(one.resident), _shares(other.resident), _HELD)
     yield from _computed(one.compute, other.compute)
     yield from _unequal(Topic.PRECISION, "KV cache", _dtypes(one.kv), _dtypes(other.kv), ("kv_cache_bytes", *_SCRATCH))
     if one.stored != other.stored:  # arithmetic names no method for GGUF, so the same files never differ in it

@@ -86,10 +86,30 @@ def peak_line(phase: PhaseDifference) -> str:
 
 
 def part_rows(phase: PhaseDifference) -> list[list[str]]:
-    """The parts that either of them has; none where all of them are the same."""
-    if all(one.difference_bytes == 0 for one in phase.parts):
+    """The parts that either of them has, then the counters of their devices; none where all of them are the same."""
+    counters = _counters(phase)
+    if all(one.difference_bytes == 0 for one in phase.parts) and all(row[3] == _SAME for row in counters):
         return []
-    return [_part(one) for one in phase.parts if one.a_bytes or one.b_bytes]
+    return [*(_part(one) for one in phase.parts if one.a_bytes or one.b_bytes), *counters]
+
+
+_SAME = "same"
+
+
+def _counters(phase: PhaseDifference) -> list[list[str]]:
+    """What the devices' own counters said, where any of them was read."""
+    a, b = ({} if side is None else side.counters for side in (phase.a, phase.b))
+    rows = []
+    for name in dict.fromkeys([*a, *b]):
+        one, other = a.get(name), b.get(name)
+        difference = "" if one is None or other is None else _difference(other - one)
+        sizes = ["" if size is None else format_size(size) for size in (one, other)]
+        rows.append([name, *sizes, difference, "a counter, not a part"])
+    return rows
+
+
+def _difference(size_bytes: int) -> str:
+    return signed_size(size_bytes) if size_bytes else _SAME
 
 
 def _part(one: PartDifference) -> list[str]:
@@ -97,7 +117,7 @@ def _part(one: PartDifference) -> list[str]:
         PART_TITLES[one.part],
         "" if one.a_bytes is None else format_size(one.a_bytes),
         "" if one.b_bytes is None else format_size(one.b_bytes),
-        "" if one.difference_bytes is None else signed_size(one.difference_bytes) if one.difference_bytes else "same",
+        "" if one.difference_bytes is None else _difference(one.difference_bytes),
         "; ".join(accounts_words(one)),
     ]
 

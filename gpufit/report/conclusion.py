@@ -24,9 +24,22 @@ def conclusion(comparison: Comparison) -> Iterator[str]:
     yield from _phases(comparison.phases)
     if not comparison.differences:
         yield "nothing that the two record differs"
+    yield from _reserved(comparison.phases)
     parts = {part.part for phase in comparison.phases for part in phase.parts if _matters(phase, part)}
     if parts:
         yield _look_first(comparison.differences, parts)
+
+
+def _reserved(phases: Sequence[PhaseDifference]) -> Iterator[str]:
+    """What a device's tools show of the allocator, where that is not what was allocated that differs."""
+    for phase in phases:
+        sizes = [None if side is None else side.counters.get("reserved") for side in (phase.a, phase.b)]
+        if sizes[0] is None or sizes[1] is None or abs(sizes[1] - sizes[0]) <= NEGLIGIBLE * sizes[0]:
+            continue
+        yield (
+            f"{phase.phase}: the allocator reserved {format_size(sizes[0])} against {format_size(sizes[1])}, free "
+            "blocks included, which no card has to offer"
+        )
 
 
 def _matters(phase: PhaseDifference, part: PartDifference) -> bool:

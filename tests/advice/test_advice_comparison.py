@@ -130,6 +130,24 @@ def test_a_share_of_a_model_is_not_split_by_its_parameters() -> None:
     assert [account.words for account in part.accounts] == ["what differs and bears on it: cards that share the model"]
 
 
+def test_packed_weights_are_told_by_their_dtypes() -> None:
+    base = make_profile()
+    size = WEIGHTS // 4
+    packed = msgspec.structs.replace(
+        base,
+        model=msgspec.structs.replace(base.model, parameters=40_000_000),
+        workload=msgspec.structs.replace(base.workload, quantization="bitsandbytes-nf4"),
+        precision=msgspec.structs.replace(
+            base.precision, resident=(DtypeShare(dtype="uint8", size_bytes=size, tensors=200),)
+        ),
+        load=msgspec.structs.replace(base.load, parts=Parts(weights_bytes=size), allocated_bytes=size),
+    )
+    (account,) = part_of(compare(base, packed, CELL), Phase.LOAD, "weights_bytes").accounts
+    # 256,000,000 B are 244.1 MiB, a quarter of them 61.0 MiB
+    assert account.words == "float16 244.1 MiB against uint8 61.0 MiB"
+    assert account.accounted_bytes == size - WEIGHTS
+
+
 def test_a_difference_within_the_intervals_is_no_difference() -> None:
     """The default model missed no cell, so its interval is 2 % of what grew at the largest, 52,632,768 B: 1,052,656 B
     either way. 600 tokens of 3,400 B are 240,000 B more; 1,800,000 B more of 6,000 B each are beyond both."""

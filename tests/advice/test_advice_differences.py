@@ -181,3 +181,18 @@ def test_families_of_one_difference_stand_together_and_the_mixed_one_bears_on_no
     assert together.words == "computed (matmul, attention): float16 against float32"
     assert "temporaries_bytes" in together.bears_on
     assert (mixed.what, mixed.bears_on) == ("computed (other)", ())
+
+
+def test_packed_weights_are_no_other_model() -> None:
+    """Four numbers in a byte are counted as one parameter: fewer of them are another precision, not another model."""
+    packed = msgspec.structs.replace(
+        changed("model", parameters=40_000_000),
+        workload=msgspec.structs.replace(make_profile().workload, quantization="bitsandbytes-nf4"),
+        precision=msgspec.structs.replace(
+            make_profile().precision, resident=(DtypeShare(dtype="uint8", size_bytes=WEIGHTS // 4, tensors=200),)
+        ),
+    )
+    assert [one.words for one in differences(make_profile(), packed)] == [
+        "resident: float16 against uint8",
+        "--quantization asked for: none against bitsandbytes-nf4",
+    ]

@@ -6,6 +6,7 @@ import csv
 import importlib
 import io
 import pkgutil
+import re
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from builders import make_parts, make_peak, make_profile
 from gpufit.advice.comparison import compare
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceInfo, Environment, Measured, Parts, Phase, Profile
+from gpufit.profile.record import DeviceInfo, DeviceReading, Environment, Measured, Parts, Phase, Profile
 from gpufit.report import compare_formats
 from gpufit.report.compare_document import CompareDocument, build_compare_document
 from gpufit.report.registry import COMPARE_FORMATS, EXTENSIONS, load_compare_format
@@ -98,6 +99,30 @@ def test_a_thousandth_is_named_and_not_looked_into() -> None:
     first, second = comparing(make_profile(), with_temporaries(1000, engine=engine)).conclusion
     assert first == "prefill: B takes 1000 B more than A (less than 0.1%), in temporaries +1000 B"
     assert second == "load, decode: the same to the byte"
+
+
+def test_what_an_allocator_reserves_is_told_apart_from_what_is_allocated() -> None:
+    """Expandable segments: the same bytes allocated, a quarter less reserved; host memory is not the device's."""
+
+    def loaded(reserved: int, **changes: Any) -> Profile:
+        profile = make_profile(**changes)
+        readings = tuple(
+            DeviceReading(source="torch.cuda.memory_stats", quantity=name, size_bytes=size)
+            for name, size in (("reserved", reserved), ("rss_anon", 5))
+        )
+        return msgspec.structs.replace(profile, load=msgspec.structs.replace(profile.load, readings=readings))
+
+    environment = msgspec.structs.replace(
+        make_profile().environment, settings={"PYTORCH_ALLOC_CONF": "expandable_segments:True"}
+    )
+    document = comparing(loaded(400 * 2**20), loaded(300 * 2**20, environment=environment))
+    assert document.conclusion == (
+        "load, prefill, decode: the same to the byte",
+        "load: the allocator reserved 400.0 MiB against 300.0 MiB, free blocks included, which no card has to offer",
+    )
+    text = load_compare_format("table").render_compare(document).decode()
+    assert re.search(r"^reserved +400.0 MiB +300.0 MiB +-100.0 MiB +a counter, not a part$", text, re.MULTILINE)
+    assert "rss" not in text
 
 
 def test_the_registry_and_the_folder_name_the_same_formats() -> None:
