@@ -188,8 +188,11 @@ def _questions(sheet: Any, documents: FitsDocument, formats: dict[str, Any]) -> 
                 sheet.write_string(number, index, text, formats["head"] if number == at else None)
         at += len(matrix.rows) + 2
     sheet.autofit()
-    for number, line in enumerate((LEGEND, *verdict_lines(documents), *fits_headline(documents)), start=at):
+    for number, line in enumerate((LEGEND, *verdict_lines(documents), "", *fits_headline(documents)), start=at):
         sheet.write_string(number, 0, line)
+    sheet.set_landscape()
+    sheet.set_paper(9)  # A4
+    sheet.fit_to_pages(1, 0)
 
 
 def _all_cards(sheet: Any, documents: FitsDocument, formats: dict[str, Any]) -> None:
