@@ -79,6 +79,8 @@ def _said(value: object) -> str:
         return ABSENT
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return " x ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
@@ -90,10 +92,10 @@ def quantised_alike(a: Profile, b: Profile) -> bool:
 
 def _model(a: Profile, b: Profile) -> Iterator[Difference]:
     one, other = a.model, b.model
+    yield from _unequal(Topic.MODEL, "architecture", one.architecture, other.architecture, _EVERYTHING)
     if quantised_alike(a, b):
         yield from _unequal(Topic.MODEL, "parameters", one.parameters, other.parameters, _EVERYTHING)
     for what, key, bears_on in (
-        ("architecture", "architecture", _EVERYTHING),
         ("revision", "revision", _EVERYTHING),
         ("sliding window", "sliding_window", ("kv_cache_bytes", *_SCRATCH)),
         ("tokens of a chunk", "chunk_tokens", _SCRATCH),

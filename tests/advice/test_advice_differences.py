@@ -72,6 +72,7 @@ def test_a_profile_differs_from_itself_in_nothing() -> None:
             Topic.WORKLOAD,
             "cache implementation: dynamic against static",
         ),
+        ("workload", {"image_size": (448, 336)}, Topic.WORKLOAD, "image size: none against 448 x 336"),
         ("workload", {"tensor_parallel_size": 2}, Topic.WORKLOAD, "cards that share the model: 1 against 2"),
         ("workload", {"memory_limit_bytes": 2**30}, Topic.WORKLOAD, "memory limit of the run: none against 1.00 GiB"),
         ("engine", {"version": "5.25.0"}, Topic.ENGINE, "transformers release: 5.24.0 against 5.25.0"),
