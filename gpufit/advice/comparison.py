@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import msgspec
+
 from gpufit.advice.accounts import Account, Asked, TermDifference, accounts_of, terms_of
 from gpufit.advice.differences import Difference, differences
 from gpufit.memory.predict import PhasePrediction, observed, predict
@@ -62,7 +64,7 @@ class Comparison(Record, frozen=True, kw_only=True):
     """Everything said about two profiles."""
 
     same: bool
-    """Whether they are one and the same profile."""
+    """Whether they hold the same in all but the time they were made."""
     differences: tuple[Difference, ...]
     """What they record differently, in the order to look."""
     phases: tuple[PhaseDifference, ...]
@@ -74,7 +76,7 @@ def compare(a: Profile, b: Profile, shape: Shape) -> Comparison:
     one, other = _answers(a, shape), _answers(b, shape)
     order = [phase for phase in Phase if phase in one or phase in other]
     return Comparison(
-        same=a == b,
+        same=a == msgspec.structs.replace(b, created_at=a.created_at),
         differences=found,
         phases=tuple(_phase(phase, one.get(phase), other.get(phase), found) for phase in order),
     )

@@ -38,7 +38,7 @@ class CompareDocument(Record, frozen=True, kw_only=True):
     evidence: Evidence
     """The weakest in the document."""
     same: bool
-    """Whether both are one and the same profile."""
+    """Whether both hold the same in all but the time they were made."""
     scenario: Scenario
     """The shape both were asked about."""
     a: Compared
