@@ -28,6 +28,7 @@ demo: $(INSTALLED) $(DEMO_MODEL)
 	@echo
 	@echo "Open it in the terminal interface:  $(BIN)/gpufit tui $(DEMO_PROFILE)"
 	@echo "As a spreadsheet:                   $(BIN)/gpufit fit $(DEMO_PROFILE) --context 8k --concurrency 16 -o cards.xlsx"
+	@echo "As a page:                          $(BIN)/gpufit fit $(DEMO_PROFILE) --context 8k --concurrency 16 -o report.html"
 
 test: $(INSTALLED) models check
 

@@ -13,6 +13,7 @@ COMMANDS: dict[str, str] = {
     "fit": "gpufit.cli.commands.fit",
     "compare": "gpufit.cli.commands.compare",
     "catalog": "gpufit.cli.commands.catalog",
+    "schema": "gpufit.cli.commands.schema",
     "tui": "gpufit.cli.commands.tui",
 }
 """Verb -> module, in the order of the help."""

@@ -69,7 +69,11 @@ def _column(key: str, title: str, value: Callable[[FitDocument, CardRow], Value]
     return Column(key, title, value, lambda document, row: _plain(value(document, row)), on_screen)
 
 
-_CONTROL = {code: "\N{REPLACEMENT CHARACTER}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) != "\n"}
+_CONTROL = {
+    code: "\N{REPLACEMENT CHARACTER}"
+    for code in (*range(0x20), *range(0x7F, 0xA0), 0xFFFE, 0xFFFF)  # the last two are no characters of XML
+    if chr(code) != "\n"
+}
 
 
 def printable(text: str) -> str:

@@ -92,3 +92,11 @@ def screen_columns_of(document: FitDocument) -> tuple[Column, ...]:
         return SCREEN_COLUMNS
     by_key = {column.key: column for column in columns_of(document)}
     return tuple(by_key[key] for key in _ON_SCREEN)
+
+
+_WORDS = ("card", "verdict", "binding", "evidence")
+
+
+def reads_left(column: Column) -> bool:
+    """Whether a column of the screen holds words, which stand left; numbers stand right."""
+    return column.key in _WORDS

@@ -19,6 +19,7 @@ FORMATS: dict[str, str] = {
     "csv": "gpufit.report.formats.csv",
     "markdown": "gpufit.report.formats.markdown",
     "xlsx": "gpufit.report.formats.xlsx",
+    "html": "gpufit.report.formats.html",
 }
 """Format name -> module."""
 
@@ -36,6 +37,7 @@ EXTENSIONS: dict[str, str] = {
     ".csv": "csv",
     ".md": "markdown",
     ".xlsx": "xlsx",
+    ".html": "html",
 }
 """File extension -> format name."""
 

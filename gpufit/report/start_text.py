@@ -36,11 +36,16 @@ def start_headline(document: FitDocument) -> str:
     new = f" ({scenario.new_tokens} of them new)" if scenario.new_tokens else ""
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     answer = SYMBOLS[document.cards[0].verdict] if len(document.cards) == 1 else f"fits {fits} of {len(document.cards)}"
-    return (
-        f"{document.holds_for}\n"
+    return two_lines(
+        document.holds_for,
         f"{scenario_prefix(document)}sequences of {format_tokens(scenario.context_tokens)} tokens{new} x "
-        f"{scenario.concurrency} at once: {answer} · evidence: {document.evidence}"
+        f"{scenario.concurrency} at once: {answer} · evidence: {document.evidence}",
     )
+
+
+def two_lines(first: str, second: str) -> str:
+    """A headline of exactly two lines, whatever the names in it hold."""
+    return "\n".join(line.replace("\n", " ") for line in (first, second))
 
 
 def part_rows(start: StartFigures) -> list[list[str]]:

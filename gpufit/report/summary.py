@@ -9,7 +9,7 @@ from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.cells import scenario_prefix
 from gpufit.report.document import FitDocument
-from gpufit.report.start_text import start_headline
+from gpufit.report.start_text import start_headline, two_lines
 from gpufit.units import format_size, format_tokens
 
 
@@ -21,11 +21,11 @@ def headline(document: FitDocument) -> str:
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
     answer = f": fits {fits} of {len(document.cards)} cards" if document.cards else ""
-    return (
+    return two_lines(
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
-        f"profile of {document.measured_on}\n"
+        f"profile of {document.measured_on}",
         f"{scenario_prefix(document)}context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at "
-        f"once{answer} · evidence: {document.evidence}"
+        f"once{answer} · evidence: {document.evidence}",
     )
 
 

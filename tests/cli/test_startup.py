@@ -35,12 +35,14 @@ def profile_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["profile", "--help"], ["catalog", "list"], []])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["--version"], ["profile", "--help"], ["catalog", "list"], ["schema"], []]
+)
 def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
     assert not set(HEAVY) & set(modules_after(arguments))
 
 
-@pytest.mark.parametrize("form", ["table", "json", "csv"])
+@pytest.mark.parametrize("form", ["table", "json", "csv", "html"])
 def test_fit_imports_nothing_heavy(profile_file: Path, form: str) -> None:
     assert not set(HEAVY) & set(modules_after(["fit", str(profile_file), "--format", form]))
 

@@ -31,14 +31,20 @@ PREFILL = Parts(
 """18.5 GiB, 1 MiB, 257 and 123,456,789 bytes: 19,988,647,030 in all."""
 PREFILL_BYTES = 18 * GIB + GIB // 2 + 2**20 + 257 + 123_456_789
 
+LONG_NAME = "a-very-long-name-" * 20
+"""340 characters."""
+
+SCRIPT = """</style></script><script>alert("x")</script> & 'single' <b>"""
+"""What must never be more than text on a page."""
+
 HUGE = 2**60
 """An exbibyte: 1,073,741,824 GiB."""
 
 
-def prices(*totals: float | None, currency: str | None = "EUR") -> tuple[Price, ...]:
+def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR") -> tuple[Price, ...]:
     return tuple(
-        Price(term_days=days, currency=currency, price_per_lot=total, total_price=None if total is None else 2 * total)
-        for days, total in zip((3, 7, 30), totals, strict=True)
+        Price(term_days=days, currency=currency, price_per_lot=one, total_price=None if one is None else lots * one)
+        for days, one in zip((3, 7, 30), asked, strict=True)
     )
 
 
@@ -66,13 +72,13 @@ FITS = CardRow(
     lots=1,
     idle_cards=1,
     prices=prices(100.5, None, 1_234_567.25),
-    remarks=("no bfloat16 | in hardware", "=1+1"),
+    remarks=("no bfloat16 | in hardware", "=1+1", SCRIPT),
     evidence=Evidence.SCALED,
 )
 
 DOES_NOT_FIT = CardRow(
     card="x0|1b",
-    name="@SUM(A1)",
+    name="@SUM(A1)<script>",
     verdict=Verdict.DOES_NOT_FIT,
     capacity_bytes=0,
     need_bytes=HUGE,
@@ -149,7 +155,7 @@ TOO_CLOSE = CardRow(
     lot_size=2,
     lots=2,
     idle_cards=1,
-    prices=prices(0.01, 2.0, 3.0),
+    prices=prices(0.01, 2.0, 3.0, lots=2),
     remarks=(),
     evidence=Evidence.SCALED,
 )
@@ -173,11 +179,11 @@ def hard_document() -> FitDocument:
     return FitDocument(
         gpufit_version="0.1.0",
         evidence=Evidence.ASSUMED,
-        profile="profiles/=1+1|ü.json",
+        profile=f"profiles/{LONG_NAME}=1+1|ü.json",
         measured_on="Card | \x1b[31mred\x1b[0m",
         model=ModelInfo(
             name='=HYPERLINK("http://x","größer|模型")',
-            source="models/=x",
+            source='models/=x<i>&amp;"',
             fingerprint="0" * 64,
             architecture="LlamaForCausalLM",
             model_type="llama",
@@ -217,7 +223,7 @@ def hard_document() -> FitDocument:
         assumptions=(
             "upper bound: 2% of allocated for fragmentation; " + "a long sentence that has to be wrapped " * 4,
         ),
-        notes=("größer ✓ | as a pipe", "=1+1"),
+        notes=("größer ✓ | as a pipe", "=1+1", "first line\nsecond | line", SCRIPT),
     )
 
 

@@ -40,6 +40,7 @@ def test_every_extension_leads_to_a_format_and_every_format_has_one() -> None:
         ("out/x.tar.md", "markdown"),
         ("x.xlsx", "xlsx"),
         ("cards.txt", "table"),
+        ("page.HTML", "html"),
     ],
 )
 def test_a_file_s_extension_chooses_the_format(path: str, name: str) -> None:
@@ -48,11 +49,11 @@ def test_a_file_s_extension_chooses_the_format(path: str, name: str) -> None:
 
 @pytest.mark.parametrize("path", ["out", "out.", ".json", "out.xls", "folder.json/out", ""])
 def test_an_unknown_extension_is_refused_with_those_that_are_known(path: str) -> None:
-    with pytest.raises(UsageError, match=r"cannot tell the format.*\.xlsx or --format"):
+    with pytest.raises(UsageError, match=r"cannot tell the format.*\.html or --format"):
         format_for(path)
 
 
 @pytest.mark.parametrize("name", ["yaml", "", "JSON", "gpufit.report.formats.json"])
 def test_a_name_that_is_no_format_is_refused_with_the_names_that_are(name: str) -> None:
-    with pytest.raises(UsageError, match="choose one of table, json, csv, markdown, xlsx"):
+    with pytest.raises(UsageError, match="choose one of table, json, csv, markdown, xlsx, html"):
         load_format(name)

@@ -18,6 +18,7 @@ from gpufit.report.compare_text import (
     phase_title,
     side_lines,
 )
+from gpufit.report.formats.markdown import cell, prose
 
 BINARY = False
 
@@ -34,19 +35,15 @@ def render_compare(document: CompareDocument) -> bytes:
 
 def _phase(phase: PhaseDifference) -> str:
     peak = peak_line(phase)
-    lines = "  \n".join([f"**{_cell(phase_title(phase))}**", *([_cell(peak)] if peak else [])])
+    lines = "  \n".join([f"**{cell(phase_title(phase))}**", *([cell(peak)] if peak else [])])
     rows = part_rows(phase)
     return f"{lines}\n\n{_pipe(rows, PART_HEADERS)}" if rows else lines
 
 
 def _bullets(lines: Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {prose(line, ' ')}" for line in lines)
 
 
 def _pipe(rows: Sequence[Sequence[str]], headers: Sequence[str]) -> str:
-    cells = [[_cell(text) for text in row] for row in rows]
+    cells = [[cell(text) for text in row] for row in rows]
     return tabulate(cells, headers=headers, tablefmt="pipe", disable_numparse=True)
-
-
-def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

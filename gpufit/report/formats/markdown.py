@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tabulate import tabulate
 
 from gpufit.report.cells import printable
@@ -19,15 +21,15 @@ BINARY = False
 def render_fit(document: FitDocument) -> bytes:
     """A pipe table of the cards between headline and remarks."""
     columns = screen_columns_of(document)
-    rows = [[_cell(column.text(document, row)) for column in columns] for row in document.cards]
+    rows = [[cell(column.text(document, row)) for column in columns] for row in document.cards]
     table = _pipe(rows, [column.title for column in columns])
     found = [*precision_lines(document.precision), growth_line(document), peak_line(document)]
     remarks = [*found, *document.assumptions, *document.notes, *remark_lines(document)]
     blocks = [
-        headline(document),
+        prose(headline(document)),
         *([table] if document.cards else ()),
         *(_start(document, row, start) for row, start in detailed_rows(document)),
-        "\n".join(f"- {line}" for line in remarks if line),
+        "\n".join(f"- {prose(line, ' ')}" for line in remarks if line),
     ]
     return printable("\n\n".join(blocks) + "\n").encode()
 
@@ -41,32 +43,42 @@ def render_fits(documents: FitsDocument) -> bytes:
         _bullets(verdict_lines(documents)),
     ]
     sections = [
-        f"## {printable(_cell(section_title(documents, one)))}\n\n{render_fit(one).decode()}"
+        f"## {printable(cell(section_title(documents, one)))}\n\n{render_fit(one).decode()}"
         for one in documents.documents
     ]
     return "\n".join([printable("\n\n".join(filter(None, summary)) + "\n"), *sections]).encode()
 
 
 def _bullets(lines: list[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {prose(line, ' ')}" for line in lines)
 
 
 def _matrix(matrix: Matrix) -> str:
-    title = f"**{_cell(matrix.title)}**\n\n" if matrix.title else ""
-    return title + _pipe([[_cell(text) for text in row] for row in matrix.rows], [*map(_cell, matrix.headers)])
+    title = f"**{cell(matrix.title)}**\n\n" if matrix.title else ""
+    return title + _pipe([[cell(text) for text in row] for row in matrix.rows], [*map(cell, matrix.headers)])
 
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts, what they come to, and the command."""
-    parts = _pipe([[_cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
-    answer = "\n".join(f"- {line}" for line in answer_lines(document, row, start))
+    parts = _pipe([[cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
+    answer = "\n".join(f"- {prose(line)}" for line in answer_lines(document, row, start))
     command = f"\n\n{command_title(row)}\n\n```sh\n{start.serve_command}\n```" if start.serve_command else ""
-    return f"**{_cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
+    return f"**{cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
 
 
 def _pipe(rows: list[list[str]], headers: list[str]) -> str:
     return tabulate(rows, headers=headers, tablefmt="pipe", disable_numparse=True)
 
 
-def _cell(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+def cell(text: str) -> str:
+    """Text of a table's cell, every sign shown as it is."""
+    return prose(text, " ").replace("|", "\\|")
+
+
+_SPECIAL = re.compile(r"[\\`*<&\[]")
+"""What would begin a tag, an entity, a link, code or emphasis: a name in somebody's file is shown as it is."""
+
+
+def prose(text: str, line_end: str = "\n") -> str:
+    """Text outside a table, every sign shown as it is."""
+    return _SPECIAL.sub(r"\\\g<0>", text).replace("\n", line_end)

@@ -8,7 +8,7 @@ from tabulate import tabulate
 
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, printable
-from gpufit.report.columns import screen_columns_of
+from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
@@ -62,11 +62,10 @@ def _heading(title: str) -> str:
 def _cards(document: FitDocument) -> str:
     columns = screen_columns_of(document)
     rows = [[column.text(document, row) for column in columns] for row in document.cards]
-    left = ("card", "verdict", "binds", "evidence")
     return tabulate(
         rows,
         headers=[column.title for column in columns],
-        colalign=["left" if column.title in left else "right" for column in columns],
+        colalign=["left" if reads_left(column) else "right" for column in columns],
         disable_numparse=True,
     )
 

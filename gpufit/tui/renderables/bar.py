@@ -27,7 +27,7 @@ from gpufit.tui.renderables.palette import (
     UPPER_FILL,
     UPPER_STYLE,
     VERDICT_STYLES,
-    PartGroup,
+    FilledGroup,
 )
 
 SMALLEST_WIDTH = 12
@@ -105,10 +105,10 @@ def _stack(row: CardRow, scale: Scale, length: int) -> list[_Cell]:
     reached = 0
     for group in GROUPS:
         reached += group.size_bytes(row)
-        cells += [(group.fill, group.style)] * (scale.cells(reached) - len(cells))
+        cells += [(group.fill, group.colour)] * (scale.cells(reached) - len(cells))
     if not cells:
         largest = max(GROUPS, key=lambda group: group.size_bytes(row))
-        cells = [(largest.fill, largest.style)]
+        cells = [(largest.fill, largest.colour)]
     return cells[:length]
 
 
@@ -127,7 +127,7 @@ def _beyond(row: CardRow, scale: Scale) -> list[_Cell]:
     return cells + [(" ", "")] * (scale.beyond - len(cells))
 
 
-def _group_at(row: CardRow, scale: Scale, place: int) -> PartGroup:
+def _group_at(row: CardRow, scale: Scale, place: int) -> FilledGroup:
     """The group that the stack has reached `place` cells beyond the ceiling."""
     at = scale.capacity_bytes + place * scale.capacity_bytes // scale.inside
     reached = 0
@@ -147,7 +147,7 @@ def legend(width: int) -> Text:
 
 
 def _legend(titles: list[str], upper: str, ceiling: str, gap: str) -> Text:
-    entries = [(group.fill, group.style, title) for group, title in zip(GROUPS, titles, strict=True)]
+    entries = [(group.fill, group.colour, title) for group, title in zip(GROUPS, titles, strict=True)]
     entries += [(UPPER_FILL, UPPER_STYLE, upper), (CEILING_MARK, STRONG, ceiling)]
     text = Text(no_wrap=True, overflow="ellipsis")
     for sign, style, title in entries:

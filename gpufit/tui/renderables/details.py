@@ -13,9 +13,10 @@ from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.part_groups import part_bytes
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, part_bytes
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES
 from gpufit.tui.renderables.words import VERDICT_WORDS
 from gpufit.units import format_size
 

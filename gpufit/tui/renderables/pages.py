@@ -22,7 +22,7 @@ from gpufit.tui.renderables.palette import (
     UPPER_FILL,
     UPPER_STYLE,
     VERDICT_STYLES,
-    PartGroup,
+    FilledGroup,
 )
 from gpufit.tui.renderables.words import EVIDENCE_WORDS, FIGURE_WORDS, VERDICT_WORDS
 
@@ -48,7 +48,7 @@ _WIDTH = 20
 
 def help_page() -> Group:
     """All keys, then what each word and sign on the screen means."""
-    bars = [(group.fill * 3, group.style, _group_words(group)) for group in GROUPS]
+    bars = [(group.fill * 3, group.colour, _group_words(group)) for group in GROUPS]
     bars += [
         (UPPER_FILL * 3, UPPER_STYLE, "from the need to its upper bound"),
         (CEILING_MARK, STRONG, "the card's capacity: each bar has its own card's scale"),
@@ -64,7 +64,7 @@ def help_page() -> Group:
     )
 
 
-def _group_words(group: PartGroup) -> str:
+def _group_words(group: FilledGroup) -> str:
     """The parts of a group by name, where its title does not say it."""
     names = ", ".join(PART_TITLES[part] for part in group.parts)
     return group.title if len(group.parts) == 1 else f"{group.title}: {names}"

@@ -8,40 +8,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
-from gpufit.report.document import CardRow
+from gpufit.report.part_groups import PART_GROUPS, PartGroup
 
 
-@dataclass(frozen=True)
-class PartGroup:
+@dataclass(frozen=True, kw_only=True)
+class FilledGroup(PartGroup):
     """Parts that a bar draws in one fill."""
 
-    title: str
-    short: str
-    """The title where space is scarce."""
     fill: str
     """One cell wide."""
-    style: str
-    parts: tuple[str, ...]
-    """Fields of Parts, `context_bytes` or `other_bytes`."""
-
-    def size_bytes(self, row: CardRow) -> int:
-        """Bytes of the group at the peak of the row's binding phase."""
-        return sum(part_bytes(row, name) for name in self.parts)
 
 
-GROUPS: tuple[PartGroup, ...] = (
-    PartGroup("weights", "weights", "█", "#5b9bf8", ("weights_bytes",)),
-    PartGroup("KV cache", "KV", "▓", "#c583e8", ("kv_cache_bytes",)),
-    PartGroup("activations", "activ.", "▒", "#3fe0cc", ("activations_bytes",)),
-    PartGroup("temporaries", "temp.", "▚", "#e8915b", ("temporaries_bytes",)),
-    PartGroup(
-        "the rest",
-        "rest",
-        "▂",
-        "#9aa5b8",
-        ("buffers_bytes", "inputs_bytes", "outputs_bytes", "rounding_bytes", "unexplained_bytes", "other_bytes"),
-    ),
-    PartGroup("driver context", "context", "▌", "#dfe4ec", ("context_bytes",)),
+GROUPS: tuple[FilledGroup, ...] = tuple(
+    FilledGroup(title=one.title, short=one.short, colour=one.colour, parts=one.parts, fill=fill)
+    for one, fill in zip(PART_GROUPS, "█▓▒▚▂▌", strict=True)
 )
 """Bottom of the bar first."""
 
@@ -66,9 +46,3 @@ VERDICT_STYLES: dict[Verdict, str] = {
     Verdict.UNKNOWN: "bold #9aa5b8",
 }
 """Colours beside the signs of `report.cells.SYMBOLS`."""
-
-
-def part_bytes(row: CardRow, name: str) -> int:
-    """A part of the row by its name: a field of Parts, or what stands outside the allocator."""
-    size: int = getattr(row if name in ("context_bytes", "other_bytes") else row.parts, name)
-    return size

@@ -1,0 +1,40 @@
+"""Print the JSON Schema of a fit document or of a profile, made from the records that write them.
+
+Each key says its unit in its name and what it means in its description.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from gpufit.cli.diagnostics import ExitCode, say
+from gpufit.cli.output import write_document
+
+_DOCUMENTS = ("fit", "profile")
+"""Those of `report.schema`, named here so that help needs no records."""
+
+
+def prepare_parser(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of `gpufit schema`."""
+    parser.add_argument(
+        "document",
+        nargs="?",
+        choices=_DOCUMENTS,
+        default="fit",
+        help="fit: what `gpufit fit --json` writes (default); profile: what `gpufit profile` writes",
+    )
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the schema."""
+    import msgspec
+
+    from gpufit.report.schema import schema_of
+
+    schema = msgspec.json.encode(schema_of(arguments.document))
+    write_document(msgspec.json.format(schema, indent=1) + b"\n", False, arguments.output)
+    if arguments.output:
+        say(f"wrote {arguments.output}")
+    return ExitCode.ANSWERED

@@ -1,0 +1,277 @@
+"""The document as one page that opens offline: style and drawings are inside it, and nothing is loaded or run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpufit.advice.verdict import Verdict
+from gpufit.profile.record import Parts, Phase
+from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
+from gpufit.report.cells import PART_TITLES, SYMBOLS, Column, Value, lots_text
+from gpufit.report.columns import reads_left, screen_columns_of
+from gpufit.report.document import CardRow, FitDocument, PhaseFigures, Price
+from gpufit.report.evidence import MEANINGS, used_evidence
+from gpufit.report.markup import Markup, element, joined
+from gpufit.report.page_style import STYLE
+from gpufit.report.question import question_of
+from gpufit.report.start_figures import StartFigures
+from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows
+from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
+from gpufit.units import format_size
+
+BINARY = False
+
+_NOTHING_IS_LOADED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+"""What a browser refuses even if a name in the document should find a way past the escaping."""
+
+
+def render_fit(document: FitDocument) -> bytes:
+    """Question, verdicts, bars against ceilings, phases, prices, precision, assumptions and notes."""
+    title = f"gpufit: {document.model.name}"
+    return _page(title, [_report(document, "fit")]).encode()
+
+
+def _page(title: str, reports: Iterable[Markup]) -> str:
+    head = element(
+        "head",
+        element("meta", charset="utf-8"),
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=_NOTHING_IS_LOADED),
+        element("link", rel="icon", href="data:,"),
+        element("title", title),
+        element("style", Markup(STYLE)),
+    )
+    body = element("body", patterns(), *reports)
+    return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def _report(document: FitDocument, prefix: str) -> Markup:
+    """One document; `prefix` begins every id, so that several can stand on one page."""
+    sections = [
+        _header(document),
+        _section("The question", _question(document)),
+        *([_section("Verdicts", _verdicts(document))] if document.cards else ()),
+        *([_section("Parts against each card's ceiling", _bars(document, prefix))] if document.cards else ()),
+        *_starts(document),
+        _section("Parts at the peak of each phase", _phases(document, prefix)),
+        *([_section("Prices", _prices(document))] if document.cards else ()),
+        _section("Precision", _lines(_found(document))),
+        *([_section("Assumed on the way", _lines(document.assumptions))] if document.assumptions else ()),
+        *_notes(document),
+        _section("Evidence", _evidence(document)),
+        _footer(document),
+    ]
+    return element("article", *sections)
+
+
+def _section(title: str, *content: Markup) -> Markup:
+    return element("section", element("h2", title), *content)
+
+
+def _header(document: FitDocument) -> Markup:
+    counts = {verdict: sum(row.verdict is verdict for row in document.cards) for verdict in Verdict}
+    tally = [
+        element("li", f"{SYMBOLS[verdict]}: {count}", class_=str(verdict)) for verdict, count in counts.items() if count
+    ]
+    lines = [element("p", line, class_="dim") for line in headline(document).split("\n")]
+    return element(
+        "header",
+        element("h1", document.model.name),
+        *lines,
+        element("ul", *tally, class_="tally", aria_label="cards by verdict") if tally else None,
+    )
+
+
+def _question(document: FitDocument) -> Markup:
+    pairs = [(element("dt", fact.title), element("dd", fact.text)) for fact in question_of(document)]
+    return element("dl", *(one for pair in pairs for one in pair), class_="facts")
+
+
+def _table(caption: str, head: list[Markup], rows: Iterable[Markup]) -> Markup:
+    """A table that scrolls by itself where the screen is narrow, by keyboard as well."""
+    table = element(
+        "table",
+        element("caption", element("span", caption)),
+        element("thead", element("tr", *head)),
+        element("tbody", *rows),
+    )
+    return element("div", table, class_="scroll", role="region", tabindex=0, aria_label=caption)
+
+
+def _heads(titles: Iterable[tuple[str, bool]]) -> list[Markup]:
+    """Column headers; True for those that read left."""
+    return [element("th", title, scope="col", class_="left" if left else None) for title, left in titles]
+
+
+def _verdicts(document: FitDocument) -> Markup:
+    columns = screen_columns_of(document)
+    heads = _heads((column.title, reads_left(column)) for column in columns)
+    rows = [element("tr", *(_cell(column, document, row) for column in columns)) for row in document.cards]
+    rest = "every size is that of one rank" if document.serves else "headroom is capacity less need"
+    return _table(f"Offers: {document.offers}. Capacity is what torch sees on a card; {rest}.", heads, rows)
+
+
+def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
+    text, value = column.text(document, row), column.value(document, row)
+    if column.key == "card":
+        name = element("small", row.name) if row.name != row.card else None
+        return element("th", text, name, scope="row")
+    if column.key == "verdict":
+        return element("td", text, class_=f"verdict {row.verdict}")
+    return element("td", _exactly(value, text), class_="left" if reads_left(column) else None)
+
+
+def _exactly(value: Value, text: str) -> Markup | str:
+    """A rounded number with the whole one behind it, for programs and for whoever points at it."""
+    if isinstance(value, str) or value is None or not text or text == str(value):
+        return text
+    return element("data", text, value=value, title=f"{value:,}")
+
+
+def _bars(document: FitDocument, prefix: str) -> Markup:
+    bars = [card_bar(row) for row in document.cards]
+    lines = [
+        element(
+            "li",
+            element("span", row.card, element("small", SYMBOLS[row.verdict], class_=str(row.verdict)), class_="name"),
+            draw(bar, f"{prefix}-card-{number}", card_title(row)),
+            _sizes(row.need_bytes, row.need_lower_bytes, row.need_upper_bytes, row.capacity_bytes),
+        )
+        for number, (row, bar) in enumerate(zip(document.cards, bars, strict=True))
+    ]
+    caption = element("figcaption", "Each bar has its card's own scale: the line is what the card offers.")
+    return element("figure", caption, legend(bars), element("ol", *lines, class_="bars"))
+
+
+def _sizes(size: int, lower: int, upper: int, capacity: int | None = None) -> Markup:
+    """A bar's figures in words: size, share of the capacity, interval."""
+    of = "" if capacity is None else f" of {format_size(capacity)}"
+    share = "" if not capacity else f" ({size / capacity:.0%})" if 200 * size >= capacity else " (under 1%)"
+    between = f"{format_size(lower)} to {format_size(upper)}"
+    return element("span", f"{format_size(size)}{of}{share}", element("small", between), class_="size")
+
+
+def _phases(document: FitDocument, prefix: str) -> Markup:
+    phases = document.phases
+    full = max((one.allocated_upper_bytes for one in phases.values()), default=0)
+    bars = [phase_bar(one, full) for one in phases.values()]
+    lines = [
+        element(
+            "li",
+            element("span", str(Phase(name)), class_="name"),
+            draw(bar, f"{prefix}-phase-{name}", f"allocated at the peak of {name}"),
+            _sizes(one.allocated_bytes, one.allocated_lower_bytes, one.allocated_upper_bytes),
+        )
+        for (name, one), bar in zip(phases.items(), bars, strict=True)
+    ]
+    figure = element("figure", legend(bars), element("ol", *lines, class_="bars"))
+    return joined([figure, _phase_table(phases, bool(document.cards))])
+
+
+def _phase_table(phases: dict[str, PhaseFigures], with_cards: bool) -> Markup:
+    names = [name for name in Parts.NAMES if any(getattr(one.parts, name) for one in phases.values())]
+    rows = [_size_row(PART_TITLES[name], [getattr(one.parts, name) for one in phases.values()]) for name in names]
+    rows.append(_size_row("allocated", [one.allocated_bytes for one in phases.values()], "total"))
+    rows.append(_size_row("lower bound", [one.allocated_lower_bytes for one in phases.values()]))
+    rows.append(_size_row("upper bound", [one.allocated_upper_bytes for one in phases.values()]))
+    if not with_cards:  # else each card has its own, in the verdicts
+        rows.append(_size_row("needed", [one.need_bytes for one in phases.values()]))
+        rows.append(_size_row("surely enough", [one.need_upper_bytes for one in phases.values()]))
+    evidence = [element("td", str(one.evidence)) for one in phases.values()]
+    rows.append(element("tr", element("th", "evidence", scope="row"), *evidence))
+    heads = _heads([("at the peak of", True), *((name, False) for name in phases)])
+    return _table("The parts of a phase add up to what it allocates, to the byte.", heads, rows)
+
+
+def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Markup:
+    cells = [element("td", _exactly(size, format_size(size))) for size in sizes]
+    return element("tr", element("th", title, scope="row"), *cells, class_=kind)
+
+
+def _starts(document: FitDocument) -> list[Markup]:
+    """Of a server, each card's parts of a rank, the pool that they leave and the command."""
+    found = [(row, row.start) for row in document.cards if row.start is not None]
+    open_ = "" if len(found) <= MOST_DETAILED else None
+    details = [
+        element("details", element("summary", card_title(row)), *_start(document, row, start), open=open_)
+        for row, start in found
+    ]
+    return [_section("A start on each card", *details)] if details else []
+
+
+def _start(document: FitDocument, row: CardRow, start: StartFigures) -> list[Markup]:
+    rows = [
+        element("tr", element("th", name, scope="row"), *(element("td", one) for one in figures), _words(words))
+        for name, *figures, words in part_rows(start)
+    ]
+    heads = _heads((title, title in (PART_HEADERS[0], PART_HEADERS[-1])) for title in PART_HEADERS)
+    found = [_table(start.holds_for, heads, rows), _lines(answer_lines(document, row, start))]
+    if start.serve_command:
+        found += [element("p", command_title(row)), element("pre", element("code", start.serve_command))]
+    return found
+
+
+def _words(text: str) -> Markup:
+    return element("td", text, class_="words")
+
+
+def _prices(document: FitDocument) -> Markup:
+    priced = [row for row in document.cards if any(one.price_per_lot is not None for one in row.prices)]
+    if not priced:
+        return element(
+            "p", f"None known: the offer book {document.offers} has no price for these cards. A book of your own "
+            "(copy catalog/offers/blank.toml, fill it in, give its folder to --catalog) puts them here."
+        )  # fmt: skip
+    terms = [(f"{one.term_days} days, {of}", False) for one in priced[0].prices for of in ("a lot", "total")]
+    heads = _heads([("card", True), ("verdict", True), ("cards", False), ("lots", False), *terms])
+    rows = [
+        element(
+            "tr",
+            element("th", row.card, scope="row"),
+            element("td", SYMBOLS[row.verdict], class_=f"verdict {row.verdict}"),
+            element("td", "-" if row.cards_needed is None else str(row.cards_needed)),
+            element("td", lots_text(row)),
+            *(cell for price in row.prices for cell in _price_cells(price)),
+        )
+        for row in priced
+    ]
+    caption = (
+        f"Offers: {document.offers}. A lot cannot be split; - is a price that the book does not have, or no order."
+    )
+    return _table(caption, heads, rows)
+
+
+def _price_cells(price: Price) -> list[Markup]:
+    return [
+        element("td", "-") if amount is None else element("td", _exactly(amount, _money(amount, price.currency)))
+        for amount in (price.price_per_lot, price.total_price)
+    ]
+
+
+def _money(amount: float, currency: str | None) -> str:
+    return f"{amount:,.2f} {currency or '(currency not named)'}"
+
+
+def _found(document: FitDocument) -> list[str]:
+    return [*precision_lines(document.precision), growth_line(document), peak_line(document)]
+
+
+def _lines(lines: Iterable[str]) -> Markup:
+    return element("ul", *(element("li", line) for line in lines if line), class_="notes")
+
+
+def _notes(document: FitDocument) -> list[Markup]:
+    notes = [*document.notes, *remark_lines(document)]
+    return [_section("Notes", _lines(notes))] if notes else []
+
+
+def _evidence(document: FitDocument) -> Markup:
+    pairs = [(element("dt", str(kind)), element("dd", MEANINGS[kind])) for kind in used_evidence(document)]
+    words = element("p", "Strongest first; a total has the weakest evidence of its parts.", class_="dim")
+    return joined([words, element("dl", *(one for pair in pairs for one in pair), class_="facts")])
+
+
+def _footer(document: FitDocument) -> Markup:
+    digits = "Sizes and prices are rounded here; all their digits stand behind them (point at one)."
+    made = f"gpufit {document.gpufit_version}, document schema {document.schema_version}."
+    return element("footer", f"{made} {digits}", class_="dim")

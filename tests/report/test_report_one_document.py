@@ -1,0 +1,133 @@
+"""One document feeds all: each format, read back by itself, says the same of every card."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from report_builders import hard_document
+from report_readers import BOOK, as_csv, as_json, as_page, as_workbook, real_document, served_document
+
+from gpufit.report.cells import SYMBOLS
+from gpufit.report.columns import screen_columns_of
+from gpufit.report.document import FitDocument
+from gpufit.report.registry import load_format
+from gpufit.units import format_size
+
+GIB = 2**30
+
+Figures = dict[str, object]
+"""What a format says of one card, as its column's key -> value; sizes in bytes."""
+
+
+def from_json(document: FitDocument) -> list[Figures]:
+    return as_json(document)["cards"]  # type: ignore[no-any-return]
+
+
+def from_csv(document: FitDocument) -> list[Figures]:
+    return [{key: _number(text) for key, text in row.items()} for row in as_csv(document)]
+
+
+def _number(text: str) -> object:
+    if not text:
+        return None
+    return int(text) if re.fullmatch(r"-?\d+", text) else text.removeprefix("'")
+
+
+def from_workbook(document: FitDocument) -> list[Figures]:
+    keys = list(as_csv(document)[0])
+    _, *rows = as_workbook(document, values=True)["cards"].iter_rows(values_only=True)
+    found = [dict(zip(keys, row, strict=True)) for row in rows]
+    return [
+        {key: value * GIB if key.endswith("_bytes") and value is not None else value for key, value in row.items()}
+        for row in found
+    ]
+
+
+def from_page(document: FitDocument) -> list[Figures]:
+    keys = [column.key for column in screen_columns_of(document)][1:]
+    found = []
+    for line in as_page(document).section("Verdicts").all("tbody")[0].all("tr"):
+        exact = {}
+        for key, cell in zip(keys, line.all("td"), strict=True):
+            values = [node.attributes["value"] for node in cell.all("data")]
+            exact[key] = _number(values[0] if values else cell.text.removesuffix(" B"))
+        (card,) = line.all("th")
+        found.append(exact | {"card": card.children[0]})
+    return found
+
+
+def documents(folder: Path) -> list[FitDocument]:
+    return [hard_document(), real_document(BOOK), served_document(folder, "h100-sxm", "b200", "t4", "h100-sxm-64gb")]
+
+
+@pytest.mark.parametrize("read", [from_csv, from_workbook, from_page])
+def test_machine_readable_formats_say_what_the_json_says(
+    read: Callable[[FitDocument], list[Figures]], tmp_path: Path
+) -> None:
+    for document in documents(tmp_path):
+        expected, found = from_json(document), read(document)
+        assert [row["card"] for row in found] == [row["card"] for row in expected]
+        for shown, row in zip(found, expected, strict=True):
+            for key in ("capacity_bytes", "need_bytes", "need_upper_bytes", "headroom_bytes", "max_concurrency"):
+                if key not in shown:  # a page of a server's starts shows other columns
+                    assert document.serves
+                    continue
+                if row[key] is None:
+                    assert shown[key] is None
+                else:
+                    assert shown[key] == pytest.approx(row[key], rel=1e-15)
+            assert shown["evidence"] == row["evidence"]
+
+
+@pytest.mark.parametrize("name", ["table", "markdown", "html"])
+def test_readable_formats_show_every_card_s_figures_and_evidence_in_one_line(name: str, tmp_path: Path) -> None:
+    for document in documents(tmp_path):
+        text = load_format(name).render_fit(document).decode()
+        if name == "html":
+            lines = [line.text for line in as_page(document).section("Verdicts").all("tr")]
+        else:
+            lines = [line.replace("\\", "") for line in text.splitlines()]
+        for row in document.cards:
+            (line,) = (one for one in lines if row.card in one and SYMBOLS[row.verdict] in one)
+            assert str(row.evidence) in line
+            assert row.capacity_bytes is None or format_size(row.capacity_bytes) in line
+            assert document.serves or format_size(row.need_bytes) in line
+
+
+def test_every_format_says_each_assumption_and_note(tmp_path: Path) -> None:
+    for document in documents(tmp_path):
+        said = [*document.assumptions, *document.notes]
+        assert said
+        sheet = {row[6] for row in as_workbook(document)["evidence"].iter_rows(values_only=True)}
+        page = {node.text for node in as_page(document).root.all("li")}
+        table, markdown = (
+            " ".join(load_format(name).render_fit(document).decode().replace("\\", "").split())
+            for name in ("table", "markdown")
+        )
+        for sentence in said:
+            assert sentence in sheet
+            assert sentence in page
+            assert " ".join(sentence.split()) in table
+            assert " ".join(sentence.split()) in markdown
+
+
+def test_a_total_price_is_the_same_wherever_prices_are_shown() -> None:
+    document = real_document(BOOK)
+    csv_rows = {row["card"]: row for row in as_csv(document)}
+    page = {
+        line.all("th")[0].text: [node.attributes["value"] for node in line.all("data")]
+        for line in as_page(document).section("Prices").all("tbody")[0].all("tr")
+    }
+    _, *sheet = as_workbook(document, values=True)["prices"].iter_rows(min_row=4, values_only=True)
+    totals = {row[0]: row[8::2] for row in sheet}
+    for row in document.cards:
+        for number, price in enumerate(row.prices):
+            shown = csv_rows[row.card][f"total_price_{price.term_days}_days"]
+            assert shown == ("" if price.total_price is None else str(price.total_price))
+            assert totals[row.card][number] == price.total_price
+            assert price.total_price is None or str(price.total_price) in page[row.card]
+    # 2 x 1500.25 for three B200 is what a lot that cannot be split costs; here one card, one lot of two.
+    assert totals["b200-sxm-180gb"] == (None, 1500.25, 5600.0)

@@ -1,0 +1,211 @@
+"""The reports as others open them: LibreOffice computes the workbook's formulas, Chromium lays out the page.
+
+Skipped, with the reason, where these programs are not installed; scripts/look_at_reports.py draws what they show.
+"""
+
+from __future__ import annotations
+
+import http.server
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from model_files import REPOSITORY
+from report_builders import hard_document
+from report_readers import BOOK, real_document, served_document
+
+from gpufit.report.registry import load_format
+from scripts import look_at_reports as look
+
+
+def has(name: str) -> pytest.MarkDecorator:
+    """Skip without a program, saying where it is to be had."""
+    try:
+        look.find_program(name)
+    except look.MissingProgramError as error:
+        return pytest.mark.skipif(True, reason=str(error))
+    return pytest.mark.skipif(False, reason=f"{name} is here")
+
+
+def computed(path: Path, folder: Path) -> Any:
+    """A workbook's values as LibreOffice computes them: openpyxl has dropped those that were stored."""
+    return openpyxl.load_workbook(look.convert(path, "xlsx", folder), data_only=True)
+
+
+@has("soffice")
+def test_stored_values_of_formulas_are_those_that_libreoffice_computes(tmp_path: Path) -> None:
+    for number, document in enumerate((hard_document(), real_document(BOOK))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        original = folder / "original.xlsx"
+        original.write_bytes(load_format("xlsx").render_fit(document))
+        formulas, stored = openpyxl.load_workbook(original), openpyxl.load_workbook(original, data_only=True)
+        formulas.save(folder / "bare.xlsx")
+        assert openpyxl.load_workbook(folder / "bare.xlsx", data_only=True)["prices"]["E5"].value is None
+        (folder / "out").mkdir()
+        found = computed(folder / "bare.xlsx", folder / "out")
+        places = [
+            (sheet.title, one.coordinate) for sheet in formulas for row in sheet for one in row if one.data_type == "f"
+        ]
+        assert len(places) > 6 * len(document.cards)
+        for sheet, place in places:
+            expected, value = stored[sheet][place].value, found[sheet][place].value
+            blank = value in (None, "") and expected in (None, "")
+            # LibreOffice writes 15 digits.
+            assert blank or value == pytest.approx(expected, rel=1e-14), (sheet, place)
+
+
+@has("soffice")
+def test_a_changed_price_and_lot_size_change_the_totals_everywhere(tmp_path: Path) -> None:
+    document = real_document(BOOK)
+    path = tmp_path / "mine.xlsx"
+    path.write_bytes(load_format("xlsx").render_fit(document))
+    book = openpyxl.load_workbook(path)
+    prices = {row[0].value: row for row in book["prices"].iter_rows(min_row=5)}
+    titles = [head.value for head in book["prices"][4]]
+    lot_size, asked = titles.index("lot size (cards)"), titles.index("price of a lot, 7 days")
+    prices["l4-24gb"][asked].value = 99.5
+    prices["b200-sxm-180gb"][lot_size].value = 4
+    book.save(path)
+    (tmp_path / "out").mkdir()
+    found = computed(path, tmp_path / "out")
+    rows = {row.card: row for row in document.cards}
+    assert rows["l4-24gb"].lots is not None
+    assert rows["b200-sxm-180gb"].cards_needed == 1
+    for name, header in (("cards", 1), ("summary", 4)):
+        heads = [head.value for head in found[name][header]]
+        at = {row[heads.index("card")]: row for row in found[name].iter_rows(min_row=header + 1, values_only=True)}
+        assert at["l4-24gb"][heads.index("price, 7 days")] == rows["l4-24gb"].lots * 99.5
+        # One card of a lot of four: one lot, at the price that stood there for a lot.
+        assert at["b200-sxm-180gb"][heads.index("lots")] == 1
+        assert at["b200-sxm-180gb"][heads.index("price, 7 days")] == 1500.25
+    (idle,) = (row[5].value for row in found["prices"].iter_rows(min_row=5) if row[0].value == "b200-sxm-180gb")
+    assert idle == 4 - 1
+
+
+@has("soffice")
+def test_a_sorted_table_keeps_each_card_s_own_price(tmp_path: Path) -> None:
+    path = tmp_path / "sorted.xlsx"
+    path.write_bytes(load_format("xlsx").render_fit(real_document(BOOK)))
+    book = openpyxl.load_workbook(path)
+    sheet = book["prices"]
+    heads = [head.value for head in sheet[4]]
+    # What sorting does: the inputs of two rows change places, with their cards.
+    first, second = (row for row in sheet.iter_rows(min_row=5) if row[0].value in ("h100-sxm-80gb", "b200-sxm-180gb"))
+    for title in ("card", "verdict", "cards needed", "lot size (cards)", *(one for one in heads if "of a lot" in one)):
+        at = heads.index(title)
+        first[at].value, second[at].value = second[at].value, first[at].value
+    book.save(path)
+    (tmp_path / "out").mkdir()
+    cards = computed(path, tmp_path / "out")["cards"]
+    titles = [head.value for head in cards[1]]
+    totals = {
+        row[titles.index("card")]: row[titles.index("price, 7 days")]
+        for row in cards.iter_rows(min_row=2, values_only=True)
+    }
+    assert totals["h100-sxm-80gb"] == 400.0
+    assert totals["b200-sxm-180gb"] == 1500.25
+
+
+@contextmanager
+def served(pages: dict[str, bytes]) -> Iterator[tuple[int, list[str]]]:
+    """A port that answers for every host name, and what was asked of it."""
+    asked: list[str] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"{self.headers['Host']}{self.path}")
+            body = pages.get(self.path)
+            self.send_response(404 if body is None else 200)
+            self.send_header("Content-Type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing on standard error."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_port, asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def opened(page: bytes) -> tuple[list[str], list[str]]:
+    """(what Chromium asked of any host, what it wrote to its console) while it showed a page."""
+    with served({"/report.html": page}) as (port, asked):
+        shown = look.run_chromium(
+            f"--host-resolver-rules=MAP * 127.0.0.1:{port}",
+            "--enable-logging=stderr",
+            "--virtual-time-budget=3000",
+            "--dump-dom",
+            "http://report.test/report.html",
+        )
+    return asked, [line for line in shown.stderr.splitlines() if "CONSOLE" in line]
+
+
+@has("chromium")
+def test_a_page_that_loads_and_complains_is_seen_to_do_so() -> None:
+    """The two observations of the next test can fail."""
+    page = b"<!DOCTYPE html><img src='http://elsewhere.test/x.png'><script>console.error('seen')</script>"
+    asked, console = opened(page)
+    assert "elsewhere.test/x.png" in asked
+    assert any("seen" in line for line in console)
+
+
+@has("chromium")
+def test_the_page_asks_for_nothing_and_complains_of_nothing(tmp_path: Path) -> None:
+    for document in (hard_document(), served_document(tmp_path, "h100-sxm", "t4")):
+        asked, console = opened(load_format("html").render_fit(document))
+        assert asked == ["report.test/report.html"]
+        assert console == []
+
+
+@has("chromium")
+@pytest.mark.parametrize("width", [look.PHONE, look.SCREEN])
+def test_the_page_is_no_wider_than_its_window(width: int, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for document in (hard_document(), real_document(BOOK), served_document(tmp_path, "h100-sxm")):
+        path.write_bytes(load_format("html").render_fit(document))
+        assert look.page_size(path, width)[0] == width
+    path.write_text(f"<!DOCTYPE html><body style='margin:0'><div style='width:{width + 300}px'>wide</div></body>")
+    assert look.page_size(path, width)[0] == width + 300
+
+
+def test_the_script_says_which_program_is_missing(tmp_path: Path) -> None:
+    script = REPOSITORY / "scripts" / "look_at_reports.py"
+    done = subprocess.run(
+        [sys.executable, script, "profile.json"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        "look_at_reports: chromium or chromium-browser or google-chrome is not on PATH: apt-get install chromium\n"
+    )
+
+
+@has("chromium")
+@has("soffice")
+@has("pdftoppm")
+def test_the_script_draws_page_and_workbook(tmp_path: Path) -> None:
+    for name in ("html", "xlsx"):
+        (tmp_path / f"report.{name}").write_bytes(load_format(name).render_fit(hard_document()))
+    look.draw(tmp_path)
+    drawn = {path.name: path.stat().st_size for path in tmp_path.glob("*.png")}
+    assert {"page-light.png", "page-dark.png", "page-phone.png", "page-print-1.png"} <= set(drawn)
+    assert sum(name.startswith("workbook-") for name in drawn) >= 7  # a sheet, a page
+    assert min(drawn.values()) > 2000
+    assert (tmp_path / "page-light.png").read_bytes() != (tmp_path / "page-dark.png").read_bytes()
