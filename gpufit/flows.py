@@ -18,7 +18,7 @@ from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
-from gpufit.memory.predict import Predictor
+from gpufit.memory.predict import Predictor, predict
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import CardAdvice, CardRow, FitDocument, build_fit_document
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
+    from gpufit.report.compare_document import CompareDocument
     from gpufit.report.order_builder import Judged
     from gpufit.report.order_document import OrderDocument
     from gpufit.report.plans import ArrangementFigures
@@ -120,6 +121,46 @@ def default_shape(profile: Profile) -> Shape:
         raise UsageError("the profile has no measured cell; gpufit profile --resume finishes it")
     largest = max(cells, key=lambda cell: (cell.context_tokens * cell.concurrency, cell.context_tokens))
     return Shape(largest.context_tokens, largest.new_tokens, largest.concurrency)
+
+
+def compare(a: Profile, b: Profile, where: tuple[str, str], shape: Shape) -> CompareDocument:
+    """Explain the difference between two profiles at one shape, part by part.
+
+    Raises UsageError when one of the models cannot take the shape, or one of the profiles cannot answer for it.
+    """
+    from gpufit.advice.comparison import compare as compare_profiles
+    from gpufit.advice.comparison import shape_for
+    from gpufit.report.compare_document import build_compare_document
+
+    for profile, name in zip((a, b), where, strict=True):
+        try:
+            check_position_limit(profile, shape_for(profile, shape))
+            predict(profile, shape_for(profile, shape))
+        except UsageError as error:
+            raise UsageError(f"{name}: {error}") from error
+    return build_compare_document(a, b, where, shape, compare_profiles(a, b, shape))
+
+
+def common_shape(a: Profile, b: Profile) -> Shape:
+    """Where to compare two profiles when nothing was asked: the largest cell that both ran, else the largest that both
+    can answer for."""
+    starts = [default_shape(profile) for profile in (a, b)]
+    rules = [profile.evidence is Evidence.COMPUTED for profile in (a, b)]
+    if rules[0] != rules[1]:
+        return starts[rules.index(False)]  # rules answer for any shape
+    ran = [{cell.key: cell for cell in profile.measured_cells} for profile in (a, b)]
+    common = [cell for key, cell in ran[0].items() if key in ran[1]]
+    if not common and None in (a.memory_model, b.memory_model):
+        common = list(ran[0 if a.memory_model is None else 1].values())  # it answers for its own cells alone
+    if common:
+        largest = max(common, key=lambda cell: (cell.context_tokens * cell.concurrency, cell.context_tokens))
+        return Shape(largest.context_tokens, largest.new_tokens, largest.concurrency)
+    one, other = starts
+    return Shape(
+        min(one.context_tokens, other.context_tokens),
+        min(one.new_tokens, other.new_tokens) or max(one.new_tokens, other.new_tokens),
+        min(one.concurrency, other.concurrency),
+    )
 
 
 def load_named_profile(path: Path) -> Profile:

@@ -14,7 +14,7 @@ from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, DeviceInfo, Environment, Failed, Profile
+from gpufit.profile.record import Cell, DeviceInfo, Environment, Evidence, Failed, Profile
 from gpufit.profile.store import save_profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
@@ -157,3 +157,45 @@ def test_named_books_come_in_the_order_named_each_once_and_a_file_is_one_too(tmp
     file.rename(tmp_path / "blank.toml")
     with pytest.raises(UsageError, match="two offer books are called blank; rename one of the files"):
         flows.choose_offers(CATALOG, ["blank", str(tmp_path / "blank.toml")], TODAY)
+
+
+def ran(*cells: tuple[int, int, int], model: bool = True) -> Profile:
+    """A profile of cells (context, concurrency, new tokens)."""
+    profile = make_profile(cells=tuple(make_cell(*cell) for cell in cells))
+    return profile if model else msgspec.structs.replace(profile, memory_model=None)
+
+
+COMPUTED = make_profile(evidence=Evidence.COMPUTED, cells=())
+"""Computed for contexts up to 512, concurrencies up to 4, 4 new tokens."""
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "shape"),
+    [
+        # the largest cell that both ran
+        (ran((128, 1, 4), (512, 4, 4)), ran((128, 1, 4), (256, 4, 4)), Shape(128, 4, 1)),
+        (ran((128, 1, 4), (512, 4, 4), (1024, 1, 4)), ran((512, 4, 4), (1024, 1, 4)), Shape(512, 4, 4)),
+        # none in common: within what both ran
+        (ran((128, 4, 4)), ran((512, 2, 8)), Shape(128, 4, 2)),
+        (ran((128, 4, 8)), ran((128, 4, 4)), Shape(128, 4, 4)),
+        # without a model it answers for its own cells alone
+        (ran((128, 4, 4), model=False), ran((512, 8, 8)), Shape(128, 4, 4)),
+        (ran((512, 8, 8)), ran((128, 1, 4), (128, 4, 4), model=False), Shape(128, 4, 4)),
+        # rules answer for any shape
+        (ran((2048, 8, 8)), COMPUTED, Shape(2048, 8, 8)),
+        (COMPUTED, ran((64, 1, 2)), Shape(64, 2, 1)),
+        (COMPUTED, COMPUTED, Shape(512, 4, 4)),
+    ],
+)
+def test_two_profiles_are_compared_where_both_can_answer(a: Profile, b: Profile, shape: Shape) -> None:
+    assert flows.common_shape(a, b) == shape
+
+
+def test_a_profile_that_cannot_take_the_shape_is_named() -> None:
+    with pytest.raises(UsageError, match=r"^b\.json: tiny-llama takes at most 1024 tokens"):
+        flows.compare(
+            make_profile(),
+            make_profile(model=msgspec.structs.replace(make_profile().model, position_limit=1024)),
+            ("a.json", "b.json"),
+            Shape(2048, 4, 1),
+        )

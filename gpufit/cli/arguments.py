@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
 
@@ -148,14 +148,15 @@ def add_scenario(parser: argparse.ArgumentParser, context: str, concurrency: str
     )
 
 
-def add_document(parser: argparse.ArgumentParser) -> None:
+def add_document(parser: argparse.ArgumentParser, formats: Collection[str] = FORMATS) -> None:
     """`--format`, `--json`, `--csv`, `-o`."""
+    extensions = " ".join(one for one, name in EXTENSIONS.items() if name in formats)
     parser.add_argument(
-        "--format", choices=tuple(FORMATS), help="output format (default: table, or by the extension of -o)"
+        "--format", choices=tuple(formats), help="output format (default: table, or by the extension of -o)"
     )
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
     parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {' '.join(EXTENSIONS)}")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {extensions}")
 
 
 def chosen_format(arguments: argparse.Namespace) -> str:

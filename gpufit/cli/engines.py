@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpufit.cli.arguments import count, share
@@ -38,8 +39,9 @@ _OF_VLLM: dict[str, Any] = {
 }
 
 
-def add_engine_options(parser: argparse._ActionsContainer) -> None:
-    """How the model is run: what `estimate` and `fit MODEL` take alike."""
+def add_engine_options(parser: argparse._ActionsContainer, starts: bool = True) -> None:
+    """How the model is run: what `estimate`, `fit MODEL` and `compare` take alike; `starts` adds what a start of vLLM
+    takes beside that."""
     parser.add_argument(
         "--engine", choices=ENGINES, default="transformers", help="what runs it (default: transformers)"
     )
@@ -71,7 +73,8 @@ def add_engine_options(parser: argparse._ActionsContainer) -> None:
         choices=("sdpa", "eager", "flash_attention_2"),
         help="transformers: attention implementation (default: sdpa, eager where a family has no sdpa)",
     )
-    _add_vllm_options(parser)
+    if starts:
+        _add_vllm_options(parser)
 
 
 def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
@@ -132,14 +135,18 @@ def check_engine_options(arguments: argparse.Namespace) -> None:
         raise UsageError(f"{flag} is an option of --engine {engine}, and --engine is {arguments.engine}")
 
 
-def given_for_a_model(arguments: argparse.Namespace) -> str | None:
-    """The first option that was given and only a model takes, not a profile; None where there is none."""
-    return _first_given(arguments, _DEFAULTS | _OF_TRANSFORMERS | _OF_VLLM)
+def refuse_model_options(arguments: argparse.Namespace, inputs: Sequence[str]) -> None:
+    """Raise UsageError for an option that only a model takes where all inputs are profiles."""
+    from gpufit.flows import names_model
+
+    flag = _first_given(arguments, _DEFAULTS | _OF_TRANSFORMERS | _OF_VLLM)
+    if flag is not None and not any(map(names_model, inputs)):
+        raise UsageError(f"{flag} is for a model, and {inputs[0]} is a profile, which was made with its own")
 
 
 def _first_given(arguments: argparse.Namespace, defaults: dict[str, Any]) -> str | None:
     for name, default in defaults.items():
-        if getattr(arguments, name) != default:
+        if getattr(arguments, name, default) != default:
             return f"--{name.replace('_', '-')}"
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
@@ -22,6 +23,14 @@ def write_document(content: bytes, binary: bool, output: Path | None) -> None:
         _write_special(content, output)
     else:
         write_atomically(content, output)
+
+
+def refuse_own_input(output: Path | None, profiles: Iterable[str]) -> None:
+    """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
+    if output is None or not output.exists():
+        return
+    if any(Path(given).exists() and output.samefile(given) for given in profiles):
+        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def _write_standard_output(content: bytes, binary: bool) -> None:

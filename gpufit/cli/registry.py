@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "simulate": "gpufit.cli.commands.simulate",
     "fit": "gpufit.cli.commands.fit",
     "order": "gpufit.cli.commands.order",
+    "compare": "gpufit.cli.commands.compare",
     "catalog": "gpufit.cli.commands.catalog",
     "schema": "gpufit.cli.commands.schema",
     "tui": "gpufit.cli.commands.tui",

@@ -97,18 +97,24 @@ def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
     Raises UsageError when the profile holds neither that cell nor a model that could answer.
     """
     _check_decode_was_seen(profile, shape)
-    load = _exact(profile.load)
     if profile.memory_model is None:
-        measured = _measured_phases(profile, shape)
-        if measured is not None:
-            return (load, *(_exact(peak) for peak in measured))
+        seen = observed(profile, shape)
+        if seen is not None:
+            return seen
         raise UsageError(
             f"the profile has too few measured cells ({len(profile.measured_cells)}) to answer for context "
             f"{shape.context_tokens} at concurrency {shape.concurrency}: measure at least two contexts and two "
             "concurrencies (gpufit profile --resume with more of each)"
         )
     model = profile.memory_model
-    return (load, *(_predict_phase(profile, model, one, shape) for one in model.phases))
+    return (_exact(profile.load), *(_predict_phase(profile, model, one, shape) for one in model.phases))
+
+
+def observed(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...] | None:
+    """Every phase as it was where the profile ran this very cell, its bounds no wider than that; None where it did
+    not."""
+    phases = _measured_phases(profile, shape)
+    return None if phases is None else (_exact(profile.load), *(_exact(peak) for peak in phases))
 
 
 def _check_decode_was_seen(profile: Profile, shape: Shape) -> None:

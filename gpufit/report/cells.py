@@ -86,6 +86,11 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def scenario_prefix(document: FitDocument) -> str:
+    """What the scenario was called, before its shape; nothing where it has no name."""
+    return f"{document.scenario.name}: " if document.scenario.name else ""
+
+
 def binding_place(row: CardRow) -> str:
     """What binds: part and phase."""
     return f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gpufit.report.cells import COLUMNS, SCREEN_COLUMNS, Column, Value
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fits_document import FitsDocument, scenario_title
 from gpufit.report.start_figures import StartFigures
 from gpufit.units import format_size
 
@@ -48,6 +49,17 @@ START_COLUMNS: tuple[Column, ...] = (
 )
 """What rows with a start have beside the columns of every document."""
 
+
+def _question(key: str, read: Callable[[FitDocument], str]) -> Column:
+    """A column that is the same for all cards of a document."""
+    return Column(key, key, lambda document, row: read(document), lambda document, row: read(document))
+
+
+_QUESTION_COLUMNS: tuple[Column, ...] = (
+    _question("profile", lambda document: document.profile),
+    _question("scenario", scenario_title),
+)
+
 _ON_SCREEN = (
     "card",
     "verdict",
@@ -66,6 +78,12 @@ _ON_SCREEN = (
 def columns_of(document: FitDocument) -> tuple[Column, ...]:
     """Every column of a document, in the order of its CSV."""
     return (*COLUMNS, *START_COLUMNS) if document.serves else COLUMNS
+
+
+def question_columns_of(documents: FitsDocument) -> tuple[Column, ...]:
+    """The columns of several questions: which question a row answers, and all that any of the documents has."""
+    of_all = (column for document in documents.documents for column in columns_of(document))
+    return (*_QUESTION_COLUMNS, *{column.key: column for column in of_all}.values())
 
 
 def screen_columns_of(document: FitDocument) -> tuple[Column, ...]:

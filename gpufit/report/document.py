@@ -51,8 +51,11 @@ SCHEMA_VERSION = 2
 _SERVERS = ("vllm",)
 
 
-class Scenario(Record, frozen=True, kw_only=True):
+class Scenario(Record, frozen=True, kw_only=True, omit_defaults=True):
     """The question."""
+
+    name: str | None = None
+    """What it was called where several were asked; in JSON absent where it has no name."""
 
     context_tokens: int
     new_tokens: int

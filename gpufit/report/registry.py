@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from gpufit.errors import UsageError
 
 if TYPE_CHECKING:
+    from gpufit.report.compare_document import CompareDocument
     from gpufit.report.document import FitDocument
+    from gpufit.report.fits_document import FitsDocument
 
 FORMATS: dict[str, str] = {
     "table": "gpufit.report.formats.table",
@@ -20,6 +22,14 @@ FORMATS: dict[str, str] = {
     "html": "gpufit.report.formats.html",
 }
 """Format name -> module."""
+
+COMPARE_FORMATS: dict[str, str] = {
+    "table": "gpufit.report.compare_formats.table",
+    "json": "gpufit.report.compare_formats.json",
+    "csv": "gpufit.report.compare_formats.csv",
+    "markdown": "gpufit.report.compare_formats.markdown",
+}
+"""Format name -> module, of a comparison."""
 
 EXTENSIONS: dict[str, str] = {
     ".txt": "table",
@@ -43,11 +53,48 @@ class Format(Protocol):
         ...
 
 
+@runtime_checkable
+class ManyFormat(Format, Protocol):
+    """A format that holds the answers to several questions, too."""
+
+    def render_fits(self, documents: FitsDocument) -> bytes:
+        """The whole output; the same documents always give the same bytes."""
+        ...
+
+
+class CompareFormat(Protocol):
+    """A module that renders comparisons."""
+
+    BINARY: bool
+    """True when the output is not text and so is never written to a terminal."""
+
+    def render_compare(self, document: CompareDocument) -> bytes:
+        """The whole output; the same document always gives the same bytes."""
+        ...
+
+
 def load_format(name: str) -> Format:
     """The module of a format. Raises UsageError for a name that is not one."""
     if name not in FORMATS:
         raise UsageError(f"no output format {name!r}; choose one of {', '.join(FORMATS)}")
     module: Format = importlib.import_module(FORMATS[name])
+    return module
+
+
+def load_many_format(name: str) -> ManyFormat:
+    """The same, for several questions. Raises UsageError for a format that holds one alone."""
+    form = load_format(name)
+    if isinstance(form, ManyFormat):
+        return form
+    known = ", ".join(one for one in FORMATS if isinstance(load_format(one), ManyFormat))
+    raise UsageError(f"{name} holds one profile at one scenario; for several choose one of {known}")
+
+
+def load_compare_format(name: str) -> CompareFormat:
+    """The module of a format of a comparison. Raises UsageError for a name that is not one."""
+    if name not in COMPARE_FORMATS:
+        raise UsageError(f"{name} holds no comparison; choose one of {', '.join(COMPARE_FORMATS)}")
+    module: CompareFormat = importlib.import_module(COMPARE_FORMATS[name])
     return module
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
-from gpufit.report.cells import SYMBOLS
+from gpufit.report.cells import SYMBOLS, scenario_prefix
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.start_figures import CountFigures, StartFigures
 from gpufit.units import format_size, format_tokens
@@ -44,8 +44,8 @@ def start_headline(document: FitDocument) -> str:
     answer = SYMBOLS[document.cards[0].verdict] if len(document.cards) == 1 else f"fits {fits} of {len(document.cards)}"
     return two_lines(
         document.holds_for,
-        f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once: {answer} "
-        f"· evidence: {document.evidence}",
+        f"{scenario_prefix(document)}sequences of {format_tokens(scenario.context_tokens)} tokens{new} x "
+        f"{scenario.concurrency} at once: {answer} · evidence: {document.evidence}",
     )
 
 

@@ -47,5 +47,10 @@ def test_fit_imports_nothing_heavy(profile_file: Path, form: str) -> None:
     assert not set(HEAVY) & set(modules_after(["fit", str(profile_file), "--format", form]))
 
 
+@pytest.mark.parametrize("form", ["table", "json", "csv"])
+def test_compare_imports_nothing_heavy(profile_file: Path, form: str) -> None:
+    assert not set(HEAVY) & set(modules_after(["compare", str(profile_file), str(profile_file), "--format", form]))
+
+
 def test_help_stays_within_its_budget_of_modules() -> None:
     assert len(modules_after(["--help"])) <= HELP_MODULES

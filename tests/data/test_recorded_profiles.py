@@ -1,7 +1,8 @@
 """Profiles of real runs, kept as they were written: each loads, adds up, and foretells cells that its fit has not seen.
 
-`tests/facts/profiles` has the two real models; `architectures` in it the small models of tests/architectures.py, each
-with NAME.unseen.json beside it: cells inside and beyond the domain that no fit has seen, peaks alone.
+`tests/facts/profiles` has the two real models; `compared` in it one of them, run in float32 and with eager attention;
+`architectures` the small models of tests/architectures.py, each with NAME.unseen.json beside it: cells inside and
+beyond the domain that no fit has seen, peaks alone.
 `benchmarks/architectures.py --keep` records them.
 """
 
@@ -23,10 +24,11 @@ from gpufit.profile.store import load_profile
 FOLDER = Path(__file__).resolve().parent.parent / "facts" / "profiles"
 REAL = sorted(FOLDER.glob("*.json"))
 UNSEEN = sorted((FOLDER / "architectures").glob("*.unseen.json"))
+COMPARED = sorted((FOLDER / "compared").glob("*.json"))
 SMALL = [path.with_name(path.name.replace(".unseen", "")) for path in UNSEEN]
 
 
-@pytest.fixture(params=[*REAL, *SMALL], ids=lambda path: path.stem)
+@pytest.fixture(params=[*REAL, *COMPARED, *SMALL], ids=lambda path: path.stem)
 def profile(request: pytest.FixtureRequest) -> Profile:
     return load_profile(request.param)
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpufit.errors import UsageError
-from gpufit.memory.predict import Predictor, distance_outside, least_growth_bytes, margin_bytes, predict
+from gpufit.memory.predict import Predictor, distance_outside, least_growth_bytes, margin_bytes, observed, predict
 from gpufit.memory.terms import TERMS, Shape
 from gpufit.profile.record import (
     Coefficient,
@@ -234,6 +234,18 @@ def test_a_profile_without_a_model_refuses_every_other_shape_and_says_what_to_do
     profile = make_profile(cells=(make_cell(128, 1), make_cell(512, 2)), memory_model=None)
     with pytest.raises(UsageError, match=r"too few measured cells \(2\).*--resume"):
         predict(profile, shape)
+
+
+def test_a_cell_that_ran_is_observed_as_it_was_whether_there_is_a_model_or_not() -> None:
+    shape = Shape(512, 4, 2)
+    for profile in (make_profile(), make_profile(memory_model=None)):
+        seen = observed(profile, shape)
+        assert seen is not None
+        load, prefill, decode = seen
+        assert load.parts == profile.load.parts
+        assert (prefill.parts, decode.parts) == (prefill_parts(shape), decode_parts(shape))
+        assert all(one.lower_bytes == one.allocated_bytes == one.upper_bytes for one in seen)
+        assert observed(profile, Shape(512, 3, 2)) is None
 
 
 def test_a_generating_profile_that_never_decoded_does_not_answer_for_new_tokens() -> None:

@@ -250,7 +250,7 @@ def test_the_checks_name_commands_that_exist_with_options_they_take(profile: Pro
     assert (measured.context, measured.concurrency, measured.new_tokens) == ((512,), (4,), 4)
     assert (judged.context, judged.concurrency, judged.new_tokens, judged.card) == (512, 4, 4, ["x1-80gb"])
     assert (planned.inputs, planned.tokens, planned.term, planned.workers) == (10, 100, 7, 1)
-    assert str(measured.output) == judged.profile == planned.profile == "arrival.json"
+    assert [str(measured.output)] == judged.profiles == [planned.profile] == ["arrival.json"]
 
 
 def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:

@@ -1,13 +1,15 @@
 """Judge a profile against the catalog: which cards fit, what binds, how many lots.
 
-Exit status 1 when no card fits, alone or as replicas.
+Several profiles and several scenarios are each judged, with a summary of cards that serve every scenario. Exit status 1
+when no card fits, alone or as replicas; of several questions, when that is so for one of them.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,15 +19,16 @@ from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import (
     add_engine_options,
     check_engine_options,
-    given_for_a_model,
+    refuse_model_options,
     transformers_request,
     vllm_request,
     vllm_scenario_line,
 )
 from gpufit.cli.offers import add_offers, chosen_offers, say_offers
-from gpufit.cli.output import write_document
+from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
 from gpufit.errors import UsageError
-from gpufit.report.registry import load_format
+from gpufit.report.registry import load_format, load_many_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -39,10 +42,11 @@ if TYPE_CHECKING:
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gpufit fit`."""
     parser.add_argument(
-        "profile",
+        "profiles",
         metavar="PROFILE",
+        nargs="+",
         help="a profile that `gpufit profile` wrote, or a model (directory, config.json, .gguf, hub id), which is "
-        "estimated first",
+        "estimated first; several are each judged at every scenario",
     )
     add_scenario(
         parser,
@@ -50,6 +54,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "that of the largest cell measured",
         "1, so that the context is all a sequence holds",
     )
+    add_scenarios(parser)
     parser.add_argument(
         "--card",
         "--gpu",
@@ -65,71 +70,123 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Judge and render; the exit status says whether anything fits."""
-    from gpufit import flows
+    """Judge and render; the exit status says whether anything fits, at every scenario."""
     from gpufit.catalog.query import find_cards
     from gpufit.catalog.store import load_catalog
+    from gpufit.report.fits_document import build_fits_document
 
-    form = load_format(chosen_format(arguments))
+    _check(arguments)
+    chosen = chosen_format(arguments)
+    several = len(arguments.profiles) * max(len(arguments.scenarios), 1) > 1
+    form = load_many_format(chosen) if several else load_format(chosen)  # refused before anything is worked out
     catalog = load_catalog(arguments.catalog)
-    cards, offers = find_cards(catalog, arguments.card), chosen_offers(arguments, catalog)
-    if arguments.engine == "vllm" and flows.names_model(arguments.profile):
-        document = _started(arguments, catalog, offers, cards)
+    judge = Judge(catalog, chosen_offers(arguments, catalog), tuple(find_cards(catalog, arguments.card)))
+    documents = [one for where in arguments.profiles for one in _answers(arguments, where, judge)]
+    refuse_own_input(arguments.output, arguments.profiles)
+    say_offers(judge.offers)
+    if several:
+        content = load_many_format(chosen).render_fits(build_fits_document(documents))
     else:
-        profile, shape = estimated(arguments) if flows.names_model(arguments.profile) else loaded(arguments)
-        document = flows.fit(profile, str(arguments.profile), shape, catalog, offers, cards)
-    refuse_own_input(arguments)
-    say_offers(offers)
-    write_document(form.render_fit(document), form.BINARY, arguments.output)
+        content = form.render_fit(documents[0])
+    write_document(content, form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")
-    return ExitCode.ANSWERED if document.something_fits else ExitCode.NOTHING_FITS
+    return ExitCode.ANSWERED if all(one.something_fits for one in documents) else ExitCode.NOTHING_FITS
 
 
-def loaded(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
-    """The profile from its file, and the scenario."""
+def _check(arguments: argparse.Namespace) -> None:
+    """Raise UsageError for questions that contradict each other."""
+    check_scenarios(arguments)
+    twice = first_twice(os.path.realpath(where) for where in arguments.profiles)
+    if twice is not None:
+        again = [where for where in arguments.profiles if os.path.realpath(where) == twice][1]
+        raise UsageError(f"{again} is given twice; name each profile once")
+    refuse_model_options(arguments, arguments.profiles)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What every question of one call is judged by."""
+
+    catalog: Catalog
+    offers: Offers
+    cards: tuple[Card, ...]
+
+
+def _answers(arguments: argparse.Namespace, where: str, judge: Judge) -> Iterator[FitDocument]:
+    """One profile at every scenario; where there are several questions, an error says which one it is about."""
+    from gpufit.report.fits_document import named
+
+    answer = _answerer(arguments, where, judge)
+    for name, question in questions(arguments):
+        try:
+            yield named(answer(question), name)
+        except UsageError as error:
+            if name is None and len(arguments.profiles) == 1:
+                raise
+            about = where if name is None else f"scenario {name!r} of {where}"
+            raise UsageError(f"{about}: {error}") from error
+
+
+def _answerer(arguments: argparse.Namespace, where: str, judge: Judge) -> Callable[[argparse.Namespace], FitDocument]:
+    """What answers the questions about a profile or a model; that a model was not measured is said."""
+    from gpufit import flows
+
+    if not flows.names_model(where):
+        profile = flows.load_named_profile(Path(where))
+        return lambda question: _judged(profile, where, _shape(question, profile), judge)
+    check_engine_options(arguments)
+    if arguments.engine == "vllm":
+        return lambda question: _started(question, where, judge)
+    say_estimated(where)
+    return lambda question: _judged_estimate(question, where, judge)
+
+
+def _judged(profile: Profile, where: str, shape: Shape, judge: Judge) -> FitDocument:
+    from gpufit import flows
+
+    return flows.fit(profile, where, shape, judge.catalog, judge.offers, judge.cards)
+
+
+def _judged_estimate(question: argparse.Namespace, model: str, judge: Judge) -> FitDocument:
+    profile, shape = estimated(question, model)
+    return _judged(profile, model, shape, judge)
+
+
+def loaded(arguments: argparse.Namespace, where: str) -> tuple[Profile, Shape]:
+    """A profile from its file, and the scenario."""
     from gpufit.flows import load_named_profile
 
-    flag = given_for_a_model(arguments)
-    if flag is not None:
-        raise UsageError(f"{flag} is for a model, and {arguments.profile} is a profile, which was made with its own")
-    profile = load_named_profile(Path(arguments.profile))
+    profile = load_named_profile(Path(where))
     return profile, _shape(arguments, profile)
 
 
-def estimated(arguments: argparse.Namespace) -> tuple[Profile, Shape]:
-    """A computed profile of the model, and the scenario; that nothing was measured is said."""
+def say_estimated(model: str) -> None:
+    """Say that a model was given, of which nothing was measured."""
+    say(f"{model} is a model: estimated first, nothing was measured (gpufit profile measures)")
+
+
+def estimated(arguments: argparse.Namespace, model: str) -> tuple[Profile, Shape]:
+    """A computed profile of the model, and the scenario, which is said."""
     from gpufit import flows
 
-    check_engine_options(arguments)
-    request = transformers_request(arguments, arguments.profile)
+    request = transformers_request(arguments, model)
     if arguments.context is not None:
         # As for a profile: what was asked for is all that a sequence holds.
         request = replace(request, usual_new_tokens=1)
     profile = flows.estimate(request)
     shape = flows.default_shape(profile)
-    say(f"{arguments.profile} is a model: estimated first, nothing was measured (gpufit profile measures)")
     say(scenario_line(profile, shape))
     return profile, shape
 
 
-def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, cards: Sequence[Card]) -> FitDocument:
+def _started(arguments: argparse.Namespace, model: str, judge: Judge) -> FitDocument:
     """A start of vLLM on each card; that nothing was started is said."""
     from gpufit import flows
 
-    check_engine_options(arguments)
-    request = vllm_request(arguments, arguments.profile)
-    document = flows.start_vllm(request, catalog, offers, cards)
+    document = flows.start_vllm(vllm_request(arguments, model), judge.catalog, judge.offers, judge.cards)
     say(vllm_scenario_line(document.scenario))
     return document
-
-
-def refuse_own_input(arguments: argparse.Namespace) -> None:
-    """A report never takes the place of the profile it was made from."""
-    output = arguments.output
-    given = Path(arguments.profile)
-    if output is not None and output.exists() and given.exists() and output.samefile(given):
-        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def _shape(arguments: argparse.Namespace, profile: Profile) -> Shape:

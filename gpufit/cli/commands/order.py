@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog, add_scenario, count, hours, share
-from gpufit.cli.commands.fit import estimated, loaded, refuse_own_input
+from gpufit.cli.commands.fit import estimated, loaded, say_estimated
 from gpufit.cli.diagnostics import ExitCode, say
-from gpufit.cli.engines import add_engine_options, check_engine_options, vllm_request, vllm_scenario_line
+from gpufit.cli.engines import (
+    add_engine_options,
+    check_engine_options,
+    refuse_model_options,
+    vllm_request,
+    vllm_scenario_line,
+)
 from gpufit.cli.offers import add_offers, chosen_offers
-from gpufit.cli.output import write_document
+from gpufit.cli.output import refuse_own_input, write_document
 from gpufit.report.order_registry import ORDER_EXTENSIONS, ORDER_FORMATS, load_order_format, order_format_for
 
 if TYPE_CHECKING:
@@ -115,12 +121,19 @@ def run(arguments: argparse.Namespace) -> int:
     form = load_order_format(_chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
     card, offers = find_card(catalog, arguments.card), chosen_offers(arguments, catalog)
-    if arguments.engine == "vllm" and flows.names_model(arguments.profile):
+    refuse_model_options(arguments, [arguments.profile])
+    is_model = flows.names_model(arguments.profile)
+    if is_model:
+        check_engine_options(arguments)
+    if is_model and arguments.engine == "vllm":
         document = _started(arguments, catalog, offers, card)
     else:
-        profile, shape = estimated(arguments) if flows.names_model(arguments.profile) else loaded(arguments)
-        document = flows.order(profile, str(arguments.profile), shape, catalog, offers, card, _ask(arguments))
-    refuse_own_input(arguments)
+        if is_model:
+            say_estimated(arguments.profile)
+        judged = estimated if is_model else loaded
+        profile, shape = judged(arguments, arguments.profile)
+        document = flows.order(profile, arguments.profile, shape, catalog, offers, card, _ask(arguments))
+    refuse_own_input(arguments.output, [arguments.profile])
     for blocker in document.blockers:
         say(f"not ready: {blocker}")
     write_document(form.render_order(document), form.BINARY, arguments.output)
@@ -158,7 +171,6 @@ def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, ca
     """An order for a model that vLLM is to serve; that nothing was started is said."""
     from gpufit import flows
 
-    check_engine_options(arguments)
     request = vllm_request(arguments, arguments.profile)
     document = flows.order_start(request, catalog, offers, card, _ask(arguments))
     say(vllm_scenario_line(document.scenario))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Iterator
 
 from gpufit.report.cells import Value, by_seller, printable
-from gpufit.report.columns import columns_of
-from gpufit.report.document import FitDocument
+from gpufit.report.columns import columns_of, question_columns_of
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fits_document import FitsDocument
 
 BINARY = False
 
@@ -18,12 +20,32 @@ https://owasp.org/www-community/attacks/CSV_Injection"""
 
 def render_fit(document: FitDocument) -> bytes:
     """The cards table with every column of `report.columns`; a card that several sellers price has a row for each."""
+    columns = columns_of(document)
+    rows = ([column.value(document, row) for column in columns] for row in _rows(document))
+    return _lines([column.key for column in columns], rows)
+
+
+def render_fits(documents: FitsDocument) -> bytes:
+    """The same of several questions, after columns that say which question it is."""
+    columns = question_columns_of(documents)
+    rows = (
+        [column.value(document, row) for column in columns]
+        for document in documents.documents
+        for row in _rows(document)
+    )
+    return _lines([column.key for column in columns], rows)
+
+
+def _rows(document: FitDocument) -> Iterator[CardRow]:
+    for card in document.cards:
+        yield from by_seller(card)
+
+
+def _lines(header: Iterable[str], rows: Iterable[Iterable[Value]]) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    columns = columns_of(document)
-    writer.writerow(column.key for column in columns)
-    for row in (sold for card in document.cards for sold in by_seller(card)):
-        writer.writerow(guard(column.value(document, row)) for column in columns)
+    writer.writerow(header)
+    writer.writerows(map(guard, row) for row in rows)
     return text.getvalue().encode()
 
 

@@ -11,6 +11,8 @@ from gpufit.profile.record import Parts, Phase
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fits_document import FitsDocument
+from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
 from gpufit.report.plan_text import plan_lines
 from gpufit.report.price_text import (
     COST_NOTE,
@@ -42,6 +44,30 @@ def render_fit(document: FitDocument) -> bytes:
     blocks += ["\n".join(line for line in found if line)]
     blocks += [_list(title, lines) for title, lines in _remarks(document) if lines]
     return printable("\n\n".join(blocks) + "\n").encode()
+
+
+def render_fits(documents: FitsDocument) -> bytes:
+    """A summary of all questions, then each with its own answer under a heading."""
+    summary = [
+        "\n".join(_wrapped(line, "", "  ") for line in fits_headline(documents)),
+        *map(_matrix, matrices(documents)),
+        LEGEND,
+        "\n".join(_wrapped(line, "", "  ") for line in verdict_lines(documents)),
+    ]
+    sections = [
+        f"{_heading(section_title(documents, one))}\n\n{render_fit(one).decode()}" for one in documents.documents
+    ]
+    return (printable("\n\n".join(filter(None, summary)) + "\n\n\n") + "\n\n".join(sections)).encode()
+
+
+def _matrix(matrix: Matrix) -> str:
+    title = f"{matrix.title}\n\n" if matrix.title else ""
+    return title + tabulate(matrix.rows, headers=matrix.headers, disable_numparse=True)
+
+
+def _heading(title: str) -> str:
+    text = printable(title)
+    return f"{text}\n{'=' * max(len(text), WIDTH)}"
 
 
 def _cards(document: FitDocument) -> str:
