@@ -180,7 +180,7 @@ class FitDocument(Record, frozen=True, kw_only=True):
 
     @property
     def something_fits(self) -> bool:
-        """Whether at least one card's verdict is `fits`, or its whole copies serve the scenario together."""
+        """Whether at least one card's verdict is `fits`, or several of a card serve the scenario."""
         return any(row.cards_needed is not None for row in self.cards)
 
 

@@ -29,7 +29,7 @@ class CardForAll(Record, frozen=True, kw_only=True):
     tightest_scenario: str
     """The one that decides: it needs most cards, or leaves the least headroom."""
     cards_needed: int | None
-    """Null where some scenario is served by no count of whole copies."""
+    """Null where some scenario is served by no number of them."""
     lot_size: int
     lots: int | None
     idle_cards: int | None

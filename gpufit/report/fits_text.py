@@ -67,7 +67,7 @@ def verdict_lines(document: FitsDocument) -> list[str]:
         )
     for one in document.unserved:
         whose = f"{document.label(one)}: " if several else ""
-        lines.append(f"{whose}no card serves {scenario_title(one)}, neither alone nor as whole copies")
+        lines.append(f"{whose}no card serves {scenario_title(one)}, neither alone nor several of it")
     return lines
 
 
@@ -113,7 +113,7 @@ def _for_all(answer: ProfileAnswer) -> list[str]:
     lines = [f"every scenario fits: {_listed(fitting, [card.card for card in answer.cards_for_all])}"]
     copies = [card for card in served if card not in fitting]
     if copies:
-        lines.append(f"every scenario is served, some by whole copies side by side: {', '.join(copies)}")
+        lines.append(f"every scenario is served, some by several cards together: {', '.join(copies)}")
     if len(tightest) == 1:
         lines.append(f"{tightest[0]} decides on every card")
     return lines

@@ -116,7 +116,7 @@ def _verdict_words(judged: Judged) -> str:
         )
     if row.verdict is Verdict.TOO_CLOSE:
         return f"{row.card}: too close: {why}; measure on one such card before more are ordered"
-    return f"{row.card}: does not fit, and no number of whole copies serves it: {why}; gpufit fit names cards that do"
+    return f"{row.card}: does not fit, and no number of them serves it: {why}; gpufit fit names cards that do"
 
 
 def _way_out(plan: Plan) -> str:

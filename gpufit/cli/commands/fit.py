@@ -1,7 +1,7 @@
 """Judge a profile against the catalog: which cards fit, what binds, how many lots.
 
 Several profiles and several scenarios are each judged, with a summary of cards that serve every scenario. Exit status 1
-when no card fits, alone or as replicas; of several questions, when that is so for one of them.
+when no card fits, neither alone nor several of it; of several questions, when that is so for one of them.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from gpufit.profile.record import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.part_groups import part_bytes
+from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
@@ -57,6 +58,10 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
     yield "evidence", str(row.evidence)
+    for plan in row.arrangements[1:]:
+        yield "or", f"{plan.cards_needed} cards: {arrangement_words(plan)}"
+    for change in row.changes:
+        yield "one card", change.words
     for remark in row.remarks:
         yield "remark", remark
 
@@ -67,7 +72,7 @@ def _largest(text: str, value: int | None) -> str:
 
 def _cards(document: FitDocument, row: CardRow) -> str:
     if row.cards_needed is None:
-        return "no number of whole copies serves this" if row.verdict is not Verdict.UNKNOWN else "not known"
+        return "no number of these cards serves this" if row.verdict is not Verdict.UNKNOWN else "not known"
     return f"{_TEXT['cards_needed'](document, row)} ({row.arrangement})"
 
 
