@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from gpufit.memory.replay import Window
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import FIRST_STEP, Evidence, Phase, PhasePeak
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run
 from gpufit.sources.measure.storages import ResidentModel
 from gpufit.sources.simulate.extend import Phases, extended_steps, with_moments
-from gpufit.sources.simulate.reserved import with_reserved
+from gpufit.sources.simulate.reserved import Windows
 
 FEW_TOKENS = 3
 """New tokens of a run that shows how decoding begins or ends: prefill's, that of the first step, and one further."""
@@ -34,25 +35,19 @@ class Run:
     phases: Phases
     before: Phases | None = None
     """The same as if it had ended one step earlier; None where that was not asked for."""
+    recording: Recording | None = None
+    windows: Windows = dataclasses.field(default_factory=dict)
+    """Where in the recording each phase lies."""
 
 
-def run_cell(
-    model: Any,
-    plan: RunPlan,
-    shape: Shape,
-    resident: ResidentModel,
-    one_step_less: bool = False,
-    every_layer: bool = False,
-) -> Run:
-    """Run a model at a shape as it is; `one_step_less`: also tell what it had been with one new token less;
-    `every_layer`: the model is whole, so that its stream is what an allocator would see."""
+def run_cell(model: Any, plan: RunPlan, shape: Shape, resident: ResidentModel, one_step_less: bool = False) -> Run:
+    """Run a model at a shape as it is; `one_step_less`: also tell what it had been with one new token less."""
     recording, observer, spans = recorded_run(model, plan, shape)
     labels = observer.labels(recording.positions)
-    phases = peaks(recording, labels, observer.stretches, resident.given, spans)
-    if every_layer:
-        phases = with_reserved(phases, recording, resident.given, spans)
+    phases = _simulated(peaks(recording, labels, observer.stretches, resident.given, spans))
+    windows = {one.phase: Window(recording.positions[one.start], recording.positions[one.end]) for one in spans}
     if not one_step_less:
-        return Run(_simulated(phases))
+        return Run(phases, recording=recording, windows=windows)
     end = spans[-1].steps[-1]
     earlier = peaks(
         _until(recording, end),
@@ -61,7 +56,7 @@ def run_cell(
         resident.given,
         [*spans[:-1], _one_step_less(spans[-1], end)],
     )
-    return Run(_simulated(phases), _simulated(earlier))
+    return Run(phases, _simulated(earlier), recording, windows)
 
 
 def beginning(shape: Shape) -> Shape:

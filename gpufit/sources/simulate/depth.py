@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -44,6 +44,9 @@ class Variant:
     """The place of every module, in the words of the whole model."""
     missing: int = 0
     """How many times what this variant has beyond the first is missing from the whole."""
+    repeated: tuple[Any, Any, Any] | None = None
+    """The first layers of the two repetitions that it has, and the last layer of the second; None where the model is
+    made shallower in more than one direction."""
 
 
 def whole(model: Any) -> Variant:
@@ -63,7 +66,16 @@ def variants(blueprint: Blueprint, config: Any, model: Any) -> tuple[Variant, ..
     for axis in axes:
         depths = [(one, FEWEST_REPEATS + (one is axis)) for one in axes]
         made.append(_variant(blueprint, config, sites, depths, axis.pattern.repeats - FEWEST_REPEATS))
+    if len(axes) == 1 and len(axes[0].stacks) == 1:
+        stack = made[-1].model.get_submodule(axes[0].stacks[0])
+        made[-1] = replace(made[-1], repeated=_repeated(stack, axes[0].pattern))
     return tuple(made)
+
+
+def _repeated(stack: Stack, pattern: Pattern) -> tuple[Any, Any, Any]:
+    """Of a stack with one repetition more than the fewest: where the last two begin, and where they end."""
+    first = pattern.before + (FEWEST_REPEATS - 1) * pattern.period
+    return stack[first], stack[first + pattern.period], stack[first + 2 * pattern.period - 1]
 
 
 def _variant(

@@ -1,4 +1,4 @@
-"""What torch's caching allocator would make of a fake run: the whole stream replayed through its rules."""
+"""What torch's caching allocator would make of a fake run: the stream of all layers replayed through its rules."""
 
 from __future__ import annotations
 
@@ -6,36 +6,33 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gpufit.memory.allocator import simulate
-from gpufit.memory.replay import Given, Window
-from gpufit.profile.record import DeviceReading, PhasePeak
-from gpufit.sources.measure.recording import Recording
-from gpufit.sources.measure.run import PhaseSpan
+from gpufit.memory.allocator import Usage, simulate
+from gpufit.memory.replay import Event, Given, Window
+from gpufit.profile.record import DeviceReading, Phase, PhasePeak
 
 SOURCE = "caching allocator, by its rules"
 """Where these readings come from; docs/allocator.md says which rules."""
 
+Windows = dict[Phase, Window]
+
 
 def with_reserved(
-    phases: Sequence[PhasePeak], recording: Recording, given: Sequence[Given], spans: Sequence[PhaseSpan]
+    phases: Sequence[PhasePeak], events: Sequence[Event], given: Sequence[Given], windows: Windows
 ) -> tuple[PhasePeak, ...]:
     """The phases with the highest bytes that the allocator hands out and reserves in each, weights included.
 
-    Only a run of every layer has such a stream: what few layers reserve says nothing of many, since free blocks are
-    used again.
+    `events`: those of every layer; `windows`: where in them each phase lies, those left out being told of elsewhere.
     """
-    windows = [Window(recording.positions[span.start], recording.positions[span.end]) for span in spans]
-    found = simulate(recording.events, given, windows=windows).windows
-    return tuple(
-        phase
-        if usage is None
-        else msgspec.structs.replace(
-            phase,
-            readings=(
-                *phase.readings,
-                DeviceReading(source=SOURCE, quantity="allocated", size_bytes=usage.allocated_bytes),
-                DeviceReading(source=SOURCE, quantity="reserved", size_bytes=usage.reserved_bytes),
-            ),
-        )
-        for phase, usage in zip(phases, found, strict=True)
+    asked = [phase for phase in windows if any(peak.phase is phase for peak in phases)]
+    found = dict(zip(asked, simulate(events, given, windows=[windows[one] for one in asked]).windows, strict=True))
+    return tuple(_read(peak, found.get(peak.phase)) for peak in phases)
+
+
+def _read(peak: PhasePeak, usage: Usage | None) -> PhasePeak:
+    if usage is None:
+        return peak
+    readings = (
+        DeviceReading(source=SOURCE, quantity="allocated", size_bytes=usage.allocated_bytes),
+        DeviceReading(source=SOURCE, quantity="reserved", size_bytes=usage.reserved_bytes),
     )
+    return msgspec.structs.replace(peak, readings=readings)

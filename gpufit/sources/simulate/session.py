@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from gpufit.memory.replay import Event, Window
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     ComputeDtype,
@@ -38,6 +39,9 @@ from gpufit.sources.measure.storages import ResidentModel, resident_model
 from gpufit.sources.simulate import attention, build, cells, depth, parallel
 from gpufit.sources.simulate.experts import decode_as_on_a_card
 from gpufit.sources.simulate.extend import Further, Phases, extend, extended_sizes
+from gpufit.sources.simulate.passes import PassWatch
+from gpufit.sources.simulate.reserved import with_reserved
+from gpufit.sources.simulate.stream import NotRepeatedError, Pass, with_repetitions
 from gpufit.sources.simulate.values import asking_for_values
 
 NO_DEVICE = DeviceInfo(kind="none", name="no device (fake tensors)", total_bytes=0)
@@ -138,30 +142,52 @@ class SimulatedSession:
     def _run(self, shape: Shape, one_step_less: bool = False) -> cells.Run:
         """A run of all layers at a shape, told from runs of few."""
         pairs = zip(self._variants, self._residents, strict=True)
-        runs = [self._run_variant(*pair, shape, one_step_less) for pair in pairs]
+        ran = [self._run_variant(*pair, shape, one_step_less) for pair in pairs]
+        runs = [run for run, _ in ran]
         missing = [one.missing for one in self._variants[1:]]
 
         def whole(phases: list[Phases]) -> Phases:
             return extend(phases[0], [Further(*pair) for pair in zip(phases[1:], missing, strict=True)])
 
         before = [one.before for one in runs if one.before is not None]
-        return cells.Run(whole([one.phases for one in runs]), whole(before) if before else None)
+        phases = self._with_reserved(whole([one.phases for one in runs]), *ran[-1])
+        return cells.Run(phases, whole(before) if before else None)
 
     def _run_variant(
         self, variant: depth.Variant, resident: ResidentModel, shape: Shape, one_step_less: bool
-    ) -> cells.Run:
+    ) -> tuple[cells.Run, list[Pass]]:
+        """The run, and its passes through the layers that repeat, where they are known."""
+        watch = None if variant.repeated is None else PassWatch(*variant.repeated)
         plan = RunPlan(
             driver=self._driver,
-            make_recorder=DispatchRecorder,
+            make_recorder=DispatchRecorder if watch is None else lambda: watch.taking(DispatchRecorder()),
             synchronize=lambda: None,
             entering=self._entering,
             sites=variant.sites,
         )
         if self._simulation.kernel != CPU:
             decode_as_on_a_card(variant.model)
-        with self._running():
-            every_layer = len(self._variants) == 1
-            return cells.run_cell(variant.model, plan, shape, resident, one_step_less, every_layer)
+        with self._running(), contextlib.nullcontext() if watch is None else watch.watching():
+            run = cells.run_cell(variant.model, plan, shape, resident, one_step_less)
+        assert run.recording is not None
+        return run, [] if watch is None else watch.passes(run.recording.positions)
+
+    def _with_reserved(self, phases: Phases, run: cells.Run, passes: list[Pass]) -> Phases:
+        """The phases with what the allocator reserves in each: replayed as recorded where every layer was run, and
+        with the layers that are missing written into the stream where they are one repeated stretch."""
+        assert run.recording is not None
+        events: Sequence[Event] = run.recording.events
+        windows = run.windows
+        if len(self._variants) > 1:
+            if self._variants[-1].repeated is None:
+                return phases
+            try:
+                stream = with_repetitions(events, passes, self._variants[-1].missing - 1, self._held.given)
+            except NotRepeatedError:
+                return phases
+            events, at = stream.events, stream.positions
+            windows = {phase: Window(at[one.start], at[one.end]) for phase, one in windows.items()}
+        return with_reserved(phases, events, self._held.given, windows)
 
     def _entering(self, phase: Phase) -> None:
         self.phase_reached = phase
