@@ -45,6 +45,10 @@ def _versioned(text: bytes, where: str) -> dict[str, Any]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableInputError(f"{where}: not a profile (not whole JSON: {error})") from error
     version = raw.get("schema_version") if isinstance(raw, dict) else None
+    if version is None and isinstance(raw, dict) and ("model_type" in raw or "architectures" in raw):
+        raise UnreadableInputError(
+            f"{where}: the config of a model, not a profile: call it config.json, or give the folder that it is in"
+        )
     if type(version) is not int or version < 1:
         raise UnreadableInputError(f"{where}: not a profile (no schema_version in it); `gpufit profile` writes one")
     if version > SCHEMA_VERSION:

@@ -77,7 +77,18 @@ def _cheapest_lines(document: FitDocument) -> Iterator[str]:
                 least = min(same, key=lambda one: one.amount)
                 among = _among(kind) if len(kinds) > 1 else ""
                 seller = least.price.seller or least.price.book
-                yield f"cheapest{among}, {days} days: {least.card} at {money(least.amount)} {kind[1]} ({seller})"
+                answer = f"{least.card} at {money(least.amount)} {kind[1]} ({seller})"
+                yield f"cheapest{among}, {days} days: {answer}{_runner_up(least, same)}"
+
+
+def _runner_up(least: _Total, totals: Sequence[_Total]) -> str:
+    """The next cheapest card, and by how much it lost; nothing where no other card has a price."""
+    others = [one for one in totals if one.card != least.card]
+    if not others:
+        return ""
+    second = min(others, key=lambda one: one.amount)
+    more = f" (+{second.amount / least.amount - 1:.0%})" if least.amount else ""
+    return f"; then {second.card} at {money(second.amount)}{more}"
 
 
 class _Total(NamedTuple):

@@ -97,3 +97,10 @@ def test_a_profile_cut_at_any_byte_is_never_taken_for_a_whole_one(tmp_path: Path
     for length in range(len(whole)):
         with pytest.raises(UnreadableInputError, match="cut"):
             codec.decode(whole[:length], "cut")
+
+
+def test_a_models_config_in_place_of_a_profile_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "llama-8b.json"
+    path.write_text('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
+    with pytest.raises(UnreadableInputError, match=r"llama-8b\.json: the config of a model, not a profile: call it"):
+        load_profile(path)

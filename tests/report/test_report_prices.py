@@ -101,6 +101,18 @@ def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
     assert "prices in EUR and USD are never added up or ranked against each other" in document.notes
 
 
+def test_the_runner_up_says_by_how_much_it_lost() -> None:
+    # 420 for the one lot of a card that x1 needs, 630 for the one that x2 needs: half as much again.
+    both = book(
+        "both",
+        Offer(card="x1-80gb", lot_size=1, price_7_days=420.0),
+        Offer(card="x2-80gb", lot_size=1, price_7_days=630.0),
+    )
+    assert price_lines(document_of(both))[0] == (
+        "cheapest, 7 days: x1-80gb at 420.00 EUR (both Ltd); then x2-80gb at 630.00 (+50%)"
+    )
+
+
 def test_what_nobody_offers_is_never_the_cheapest_of_what_somebody_does() -> None:
     public = book("public", Offer(card="x1-80gb", lot_size=1, price_7_days=1.0), indicative=True)
     assert price_lines(document_of(ACME, BULK, public))[:2] == [

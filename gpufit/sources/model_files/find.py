@@ -57,6 +57,11 @@ def kind_of(text: str) -> Kind:
     )
 
 
+def config_name(path: Path) -> str:
+    """What a model is called of which only a config is known: its folder's name, or the file's where that says more."""
+    return path.stem if path.stem != "config" else path.resolve().parent.name
+
+
 def find_config(text: str, revision: str | None = None) -> ModelFiles:
     """The model that `text` names, of which a config is enough: a directory, a config file, a GGUF file, or a hub id.
 
@@ -65,7 +70,7 @@ def find_config(text: str, revision: str | None = None) -> ModelFiles:
     """
     path, kind = Path(text), kind_of(text)
     if kind is Kind.FILE and path.suffix == ".json":
-        return _configured(path, path, path.stem if path.stem != "config" else path.resolve().parent.name)
+        return _configured(path, path, config_name(path))
     if kind is Kind.HUB:
         config = hub.config(text, revision)
         return _configured(config, config.parent, text, config.parent.name)

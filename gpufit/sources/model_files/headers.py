@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufit.errors import UnreadableInputError
 from gpufit.sources.model_files import folder, gguf, gguf_config, hub, safetensors
-from gpufit.sources.model_files.find import Kind, kind_of
+from gpufit.sources.model_files.find import Kind, config_name, kind_of
 from gpufit.sources.model_files.record import ModelHeaders, StoredTensor
 
 _SHARD = re.compile(r".*-\d{5}-of-(\d{5})\.safetensors")
@@ -46,7 +46,7 @@ def _of_file(path: Path) -> ModelHeaders:
         return _of_gguf(path)
     if path.suffix == ".json":
         config = folder.read_json(path, "")
-        return _without_weights(config, str(path), path.resolve().parent.name, None, (), ())
+        return _without_weights(config, str(path), config_name(path), None, (), ())
     if path.suffix == ".safetensors":
         return _of_safetensors(path)
     raise UnreadableInputError(
