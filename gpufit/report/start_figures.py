@@ -60,4 +60,5 @@ class StartFigures(Record, frozen=True, kw_only=True):
     binding: str
     """What decides, in words."""
     serve_command: str | None
-    """One line for a shell: the start, or each of several copies of it. Null where nothing would start."""
+    """One line for a shell: the start, or each of several copies of it. Null where that does not serve, or is not the
+    best of the row's `arrangements`, which have commands of their own."""

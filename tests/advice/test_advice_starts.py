@@ -83,10 +83,10 @@ def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:
 def test_a_need_is_the_sum_of_its_parts_and_grows_with_the_sequences() -> None:
     eight, nine = (judged(question(concurrency=count), card("l40s-48gb")) for count in (8, 9))
     # 36 layers, 8 KV heads of 128, keys and values in two bytes: 147,456 B a token.
-    assert nine.need(4096).point_bytes - eight.need(4096).point_bytes == 4096 * 36 * 8 * 128 * 2 * 2
+    assert nine.served.need(4096).point_bytes - eight.served.need(4096).point_bytes == 4096 * 36 * 8 * 128 * 2 * 2
     served = eight.served
-    allocated = eight.allocated(4096)
-    assert eight.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
+    allocated = eight.served.allocated(4096)
+    assert eight.served.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
 
 
 def test_slots_for_adapters_count_in_a_need_also_where_they_are_on_top_of_the_budget() -> None:
@@ -98,10 +98,10 @@ def test_slots_for_adapters_count_in_a_need_also_where_they_are_on_top_of_the_bu
     # Qwen3-8B: 36 layers; q and o 4,096 square, k and v 1,024 wide, an MLP of 12,288.
     a_layer = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 2 * (4096 + 12288) + (12288 + 4096)
     for without, with_slots in (counted, on_top):
-        more = with_slots.need(4096).point_bytes - without.need(4096).point_bytes
+        more = with_slots.served.need(4096).point_bytes - without.served.need(4096).point_bytes
         assert more == 36 * a_layer * 8 * 64 * 2
-    assert counted[1].allocated(4096).point_bytes > counted[0].allocated(4096).point_bytes
-    assert on_top[1].allocated(4096) == on_top[0].allocated(4096)
+    assert counted[1].served.allocated(4096).point_bytes > counted[0].served.allocated(4096).point_bytes
+    assert on_top[1].served.allocated(4096) == on_top[0].served.allocated(4096)
 
 
 def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:
