@@ -100,7 +100,7 @@ def start_lines(document: FitDocument) -> list[str]:
         lines.append(start.holds_for)
         lines += [f"{name}: {likely} ({between}): {words}" for name, likely, between, words in part_rows(start)]
         lines += answer_lines(document, row, start)
-        lines += [f"{title} {command}" for title, command in commands(row, start)]
+        lines += [line for titled in commands(row, start) for line in titled]
     return lines
 
 
