@@ -60,5 +60,6 @@ class StartFigures(Record, frozen=True, kw_only=True):
     binding: str
     """What decides, in words."""
     serve_command: str | None
-    """One line for a shell: the start, or each of several copies of it. Null where that does not serve, or is not the
-    best of the row's `arrangements`, which have commands of their own."""
+    """One line for a shell: the start, or each of several copies of it. Null where it surely does not serve, unless
+    copies of it are the first of the row's `arrangements`, each of which has its own command; of a start that is too
+    close, what to try."""

@@ -61,21 +61,24 @@ def test_more_is_never_easier(one: Card, length: int, concurrency: int, tp: int)
 def test_copies_cover_what_is_asked_and_no_more(one: Card, concurrency: int, tp: int, lot_size: int) -> None:
     verdict = judged(question(concurrency=concurrency, tp=tp), one, lot_size)
     if not verdict.max_concurrency:
-        assert (verdict.cards_needed, verdict.lots, verdict.arrangement) == (None, None, None)
+        assert verdict.plans == ()
         return
+    (plan,) = [one.plan for one in verdict.plans]
     copies = math.ceil(concurrency / verdict.max_concurrency)
-    assert verdict.cards_needed == math.ceil(copies * tp / one.devices_per_card)
-    assert verdict.lots is not None
-    assert verdict.lots.cards - verdict.lots.idle_cards == verdict.cards_needed
+    assert plan.copies == copies
+    assert plan.sequences_per_copy == math.ceil(concurrency / copies)
+    assert plan.cards_needed == math.ceil(copies * tp / one.devices_per_card)
+    assert plan.lots.cards - plan.lots.idle_cards == plan.cards_needed
     assert (verdict.verdict is Verdict.FITS) == (copies == 1)
-    alone = Arrangement.SINGLE if tp == 1 else Arrangement.SHARDED
-    assert verdict.arrangement is (alone if copies == 1 else Arrangement.REPLICAS)
+    alone = Arrangement.SINGLE if copies == 1 else Arrangement.REPLICAS
+    assert plan.arrangement is (alone if tp == 1 else Arrangement.SHARDED)
 
 
 def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:
     verdict = judged(question(), card("h100-sxm-64gb"))
     assert verdict.verdict is Verdict.UNKNOWN
-    assert (verdict.max_concurrency, verdict.max_context_tokens, verdict.cards_needed) == (None, None, None)
+    assert (verdict.max_concurrency, verdict.max_context_tokens) == (None, None)
+    assert (verdict.plans, verdict.changes) == ((), ())
     # 8.19 billion parameters in two bytes: https://huggingface.co/Qwen/Qwen3-8B
     assert verdict.served.start.part("weights").amount.point_bytes == pytest.approx(2 * 8.19e9, rel=0.01)
 

@@ -373,6 +373,23 @@ def test_where_one_card_lacks_the_weights_a_start_over_more_of_them_is_planned(
                 assert all(one["tensor_parallel_size"] == tp for one in wider["arrangements"])
 
 
+def test_what_would_make_one_card_do_is_told_with_vllms_flags(gpufit: Run, qwen: Path) -> None:
+    flags = ("fit", qwen, "--engine", "vllm", "--context", "16k", "--concurrency", "16", "--gpu", "h100-nvl")
+    row, _ = only(as_json(gpufit, *flags))
+    words = {one["kind"]: one["words"] for one in row["changes"]}
+    assert set(words) == {"concurrency", "context", "weights_and_kv_cache", "card"}
+    assert f"--max-model-len {row['max_context_tokens']}" in words["context"]
+    assert words["concurrency"].startswith(f"{row['max_concurrency']} at once fit")
+    given = ("--quantization", "fp8", "--kv-cache-dtype", "fp8")
+    assert " ".join(given) in words["weights_and_kv_cache"]
+    assert only(as_json(gpufit, *flags, *given))[0]["verdict"] == "fits"
+    # Neither does alone: one card, so that only its own verdict counts.
+    for one in (given[:2], given[2:]):
+        assert only(as_json(gpufit, *flags, *one, "--tp", "1"))[0]["verdict"] != "fits"
+    table = " ".join(gpufit(*flags).stdout.split())
+    assert all(" ".join(one.split()) in table for one in words.values())
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "xlsx", "html"])
 def test_every_format_has_the_command_of_the_arrangement_and_not_that_of_one_rank(
     gpufit: Run, qwen: Path, tmp_path: Path, form: str
