@@ -106,20 +106,20 @@ class Attempt:
             return 0
         return self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
 
-    def most(self, served: Served) -> int:
-        """The most sequences that one start surely serves: this one, or where its number of them was chosen to serve
-        what is asked, one like it with another."""
-        chosen = self.question.settings.max_num_seqs is None and served.start.settings.max_num_seqs is not None
-        if served.verdict is Verdict.FITS and chosen:
-            return self._most_up_to(served.start.batch.tokens)
-        return math.floor(served.lower)
+    def most(self, fullest: Served) -> int:
+        """The most sequences that one start surely serves: of one that serves all that is asked, and whose number of
+        them was chosen to, one like it with another."""
+        chosen = self.question.settings.max_num_seqs is None and fullest.start.settings.max_num_seqs is not None
+        if fullest.verdict is Verdict.FITS and chosen:
+            return self._most_up_to(fullest.start.batch.tokens)
+        return math.floor(fullest.lower)
 
     def _most_up_to(self, ceiling: int) -> int:
         return largest_that_fits(lambda count: math.floor(self.with_sequences(count).lower) >= count, ceiling)
 
-    def fullest(self) -> Served:
-        """The start that surely serves the most of the sequences asked for."""
-        best = self.best()
+    def fullest(self, best: Served) -> Served:
+        """The start that surely serves the most of the sequences asked for: `best`, or of one that is too close another
+        with fewer of them in a step."""
         if best.verdict is not Verdict.TOO_CLOSE or self.question.settings.max_num_seqs is not None:
             return best
         most = self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))

@@ -45,25 +45,25 @@ def _wider(question: Question) -> Iterator[Asked]:
         yield Asked(replace(question, settings=replace(question.settings, ranks=ranks)))
 
 
-def start_plans(card: Card, served: Served, more: Iterable[Asked], lot_size: int) -> tuple[StartPlan, ...]:
-    """The plans that surely serve everything: the start itself or copies of it, and where it does not serve all alone,
-    starts over `more` ranks. The fewest cards first, one of each arrangement."""
-    found = {one.plan.over: one for one in _plans(card, served, more, lot_size)}
+def start_plans(card: Card, fullest: Served, more: Iterable[Asked], lot_size: int) -> tuple[StartPlan, ...]:
+    """The plans that surely serve everything: the start that serves the most of the sequences, or copies of it, and
+    where it does not serve all alone, starts over `more` ranks. The fewest cards first, one of each arrangement."""
+    found = {one.plan.over: one for one in _plans(card, fullest, more, lot_size)}
     return tuple(found[one.over] for one in best_of_each(one.plan for one in found.values()))
 
 
-def _plans(card: Card, served: Served, more: Iterable[Asked], lot_size: int) -> Iterator[StartPlan]:
-    own = _plan(card, served, lot_size)
+def _plans(card: Card, fullest: Served, more: Iterable[Asked], lot_size: int) -> Iterator[StartPlan]:
+    own = _plan(card, fullest, lot_size)
     if own is not None:
         yield own
-    if served.verdict is Verdict.FITS:
+    if fullest.verdict is Verdict.FITS:
         return
     for asked in more:
         try:
             attempt = asked.on(card)
         except UsageError:  # a weight that cannot be divided so
             continue
-        one = _plan(card, attempt.fullest(), lot_size)
+        one = _plan(card, attempt.fullest(attempt.best()), lot_size)
         if one is not None:
             yield one
             if one.plan.copies == 1:  # more ranks take more cards

@@ -68,7 +68,8 @@ def _judge(asked: Asked, card: Card, lot_size: int, more: Iterable[Asked], chang
             changes=(),
             remarks=(),
         )
-    most = attempt.most(served)
+    fullest = attempt.fullest(served)
+    most = attempt.most(fullest)
     longest, bound = attempt.longest(served)
     return StartVerdict(
         card=card,
@@ -77,7 +78,7 @@ def _judge(asked: Asked, card: Card, lot_size: int, more: Iterable[Asked], chang
         max_concurrency=most,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
-        plans=start_plans(card, served, more, lot_size),
+        plans=start_plans(card, fullest, more, lot_size),
         changes=changes.of(card, served, most, longest),
         remarks=tuple(attempt.remarks(served)),
     )

@@ -108,9 +108,8 @@ def commands(row: CardRow, start: StartFigures) -> list[tuple[str, str]]:
     """(what it starts, the command) of each arrangement, the best first, and of a start that may serve as it is."""
     plans = row.arrangements
     found = [(_title(one, start, len(plans) == 1), one.serve_command) for one in plans]
-    own = any(one.tensor_parallel_size == start.tensor_parallel_size for one in plans)
-    if start.serve_command and not own:
-        found.append(("or try this, which is not sure:" if plans else "start it with:", start.serve_command))
+    if start.serve_command and start.serve_command not in [command for _, command in found]:
+        found.append(("or a single copy, which may not be enough:" if plans else "start it with:", start.serve_command))
     return found
 
 

@@ -373,6 +373,21 @@ def test_where_one_card_lacks_the_weights_a_start_over_more_of_them_is_planned(
                 assert all(one["tensor_parallel_size"] == tp for one in wider["arrangements"])
 
 
+def test_a_start_that_is_too_close_is_told_apart_from_the_plans(gpufit: Run, tmp_path: Path) -> None:
+    # 27.5 GiB of weights on a card of 31.7: with vLLM's 256 sequences in a step it may start, with two it surely does.
+    model = folder_of("Qwen/Qwen3-14B", tmp_path)
+    flags = ("fit", model, "--engine", "vllm", "--context", "2k", "--concurrency", "4", "--gpu", "v100-pcie-32gb")
+    row, start = only(as_json(gpufit, *flags))
+    assert (row["verdict"], row["max_concurrency"], row["arrangement"]) == ("too_close", 2, "replicas")
+    assert [(one["tensor_parallel_size"], one["copies"]) for one in row["arrangements"]] == [(1, 2), (2, 1)]
+    assert "--max-num-seqs 2 " in row["arrangements"][0]["serve_command"]
+    assert "--max-num-seqs 256 " in start["serve_command"]
+    text = " ".join(gpufit(*flags).stdout.replace("\\\n", " ").split())
+    assert f"or a single copy, which may not be enough: {start['serve_command']}" in text
+    for plan in row["arrangements"]:
+        assert plan["serve_command"] in text
+
+
 def test_what_would_make_one_card_do_is_told_with_vllms_flags(gpufit: Run, qwen: Path) -> None:
     flags = ("fit", qwen, "--engine", "vllm", "--context", "16k", "--concurrency", "16", "--gpu", "h100-nvl")
     row, _ = only(as_json(gpufit, *flags))
