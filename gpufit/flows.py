@@ -212,7 +212,7 @@ def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Se
     from gpufit.sources.estimate.vllm import read
 
     served = read(request)
-    verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size)
+    verdicts = judge_starts(served.question, cards or catalog.cards, offers.lot_size, catalog.cards)
     return build_start_document(served, verdicts, offers)
 
 
@@ -255,15 +255,16 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
 
     offers = _one_seller(offers, card)
     asked = start_vllm(request, catalog, offers, (card,))
-    row, concurrency = asked.cards[0], asked.scenario.concurrency
-    copies = _copies(row, concurrency)
-    worker = asked
-    if copies is not None and copies > 1:
-        share = replace(request, concurrency=-(-concurrency // copies))
+    row = asked.cards[0]
+    worker, over = asked, Devices(request.tensor_parallel or 1)
+    copies = _copies(row, asked.scenario.concurrency)
+    if row.arrangements:
+        best = row.arrangements[0]
+        copies, over = best.copies, _devices_of(best)
+        share = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
         worker = start_vllm(share, catalog, offers, (card,))
-    ranks = row.start.tensor_parallel_size if row.start is not None else request.tensor_parallel or 1
     rate = NoThroughput("no throughput: a start by rules was not measured")
-    return _planned(Judged(asked, worker, card, Devices(ranks), None), copies, rate, ask, offers.books[0])
+    return _planned(Judged(asked, worker, card, over, None), copies, rate, ask, offers.books[0])
 
 
 def _devices_of(plan: ArrangementFigures) -> Devices:

@@ -84,8 +84,14 @@ def divisions_of(predictor: Predicts) -> tuple[Division, ...]:
 
 def plans_for(verdict: CardVerdict, divisions: Iterable[Division], shape: Shape, lot_size: int) -> tuple[Plan, ...]:
     """The plans that surely serve a shape on a card, fewest cards first, one of each arrangement."""
+    return best_of_each(_plans(verdict, divisions, shape, lot_size))
+
+
+def best_of_each(plans: Iterable[Plan]) -> tuple[Plan, ...]:
+    """Of each arrangement the plan that takes the fewest cards, the first of those that take as many; of all of them
+    that of the fewest cards first."""
     best: dict[Arrangement, Plan] = {}
-    for plan in _plans(verdict, divisions, shape, lot_size):
+    for plan in plans:
         other = best.get(plan.arrangement)
         if other is None or plan.cards_needed < other.cards_needed:
             best[plan.arrangement] = plan
@@ -129,11 +135,8 @@ def _plan(division: Division, card: Card, shape: Shape, most: int, lot_size: int
     each = -(-shape.concurrency // copies) if evenly else most
     carrier = carrier_to(card, division.predictor.profile, same_card, over.tensor)
     needs = [carrier.need(one) for one in division.predictor.at(replace(shape, concurrency=each))]
-    # Copies of a divided model go by how they are divided: the cards of each have to reach one another.
-    arrangement = arrangement_of(1 if over.count > 1 else copies, over)
-    assert arrangement is not None
     return Plan(
-        arrangement=arrangement,
+        arrangement=planned_as(copies, over),
         over=over,
         copies=copies,
         sequences_per_copy=each,
@@ -144,3 +147,11 @@ def _plan(division: Division, card: Card, shape: Shape, most: int, lot_size: int
         need_upper_bytes=surely_enough(needs),
         evidence=worst_phase(needs).evidence,
     )
+
+
+def planned_as(copies: int, over: Devices) -> Arrangement:
+    """How so many copies are planned. Those of a divided model go by how they are divided: the cards of each have to
+    reach one another."""
+    arrangement = arrangement_of(1 if over.count > 1 else copies, over)
+    assert arrangement is not None
+    return arrangement

@@ -10,30 +10,54 @@ from functools import cached_property
 from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.served import Question, Served
 from gpufit.advice.verdict import Verdict
+from gpufit.catalog.record import Card
+from gpufit.memory.carry import (
+    LOADED_KERNELS_BYTES,
+    LOADED_KERNELS_UPPER_BYTES,
+    card_context_bytes,
+    card_context_upper_bytes,
+)
 from gpufit.memory.engines.base import Amount, Outcome, Part
 from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
-from gpufit.memory.engines.vllm.settings import Device, Settings
+from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
 from gpufit.memory.engines.vllm.start import loaded_parts, start
+from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.units import format_size
 
+_OLD_DEFINITION = (0, 6, 5)
+"""Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
 _ORDER = (Verdict.DOES_NOT_FIT, Verdict.TOO_CLOSE, Verdict.FITS)
 
 
-class LoadedOnce:
-    """What a question's start loads, worked out once for all cards on which it is the same."""
+class Asked:
+    """A question for any card; what its start loads is worked out once for all on which it is the same."""
 
     def __init__(self, question: Question) -> None:
-        self._question = question
+        self.question = question
         self._known: dict[tuple[object, bool], tuple[Part, ...]] = {}
 
-    def on(self, device: Device) -> tuple[Part, ...]:
-        """The loaded parts on one such card."""
-        asked = self._question
+    def on(self, card: Card) -> Attempt:
+        """The question on one card; of unknown memory, as if it had what its name says.
+
+        Raises UsageError where vLLM cannot divide the model so, or no rule covers it.
+        """
+        device = device_of(card, card.capacity_bytes or card.memory.nominal_gb * 10**9)
+        return Attempt(self.question, device, self._loaded(device), _context(card, self.question.rules))
+
+    def _loaded(self, device: Device) -> tuple[Part, ...]:
+        asked = self.question
         precision = asked.precision(device)
         key = (precision.steps, device.compute_capability is None)
         if key not in self._known:
             self._known[key] = loaded_parts(asked.architecture, precision, device, asked.settings, asked.rules)
         return self._known[key]
+
+
+def _context(card: Card, rules: Rules) -> Amount:
+    if not rules.version.at_least(*_OLD_DEFINITION):
+        return Amount(0, 0, 0)
+    least = card_context_bytes(card) + LOADED_KERNELS_BYTES
+    return Amount(least, least, card_context_upper_bytes(card) + LOADED_KERNELS_UPPER_BYTES)
 
 
 @dataclass(frozen=True)
@@ -82,16 +106,24 @@ class Attempt:
             return 0
         return self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
 
-    def most(self, served: Served) -> int:
-        """The most sequences that one start surely serves: this one, or where its number of them was chosen to serve
-        what is asked, one like it with another."""
-        chosen = self.question.settings.max_num_seqs is None and served.start.settings.max_num_seqs is not None
-        if served.verdict is Verdict.FITS and chosen:
-            return self._most_up_to(served.start.batch.tokens)
-        return math.floor(served.lower)
+    def most(self, fullest: Served) -> int:
+        """The most sequences that one start surely serves: of one that serves all that is asked, and whose number of
+        them was chosen to, one like it with another."""
+        chosen = self.question.settings.max_num_seqs is None and fullest.start.settings.max_num_seqs is not None
+        if fullest.verdict is Verdict.FITS and chosen:
+            return self._most_up_to(fullest.start.batch.tokens)
+        return math.floor(fullest.lower)
 
     def _most_up_to(self, ceiling: int) -> int:
         return largest_that_fits(lambda count: math.floor(self.with_sequences(count).lower) >= count, ceiling)
+
+    def fullest(self, best: Served) -> Served:
+        """The start that surely serves the most of the sequences asked for: `best`, or of one that is too close another
+        with fewer of them in a step."""
+        if best.verdict is not Verdict.TOO_CLOSE or self.question.settings.max_num_seqs is not None:
+            return best
+        most = self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
+        return self.with_sequences(most) if most > math.floor(best.lower) else best
 
     def longest(self, served: Served) -> tuple[int, bool]:
         """(longest sequence, whether the model's own positions stop it and not memory)."""

@@ -40,6 +40,8 @@ class NearestChange:
     """What it becomes: a number of sequences or tokens, `fp8`, `4-bit`, the id of a card."""
     need_upper_bytes: int | None
     """What is surely enough then, where that was worked out."""
+    flags: str = ""
+    """The engine's flags for it, where it has some."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.architecture.quantization.method import Method
 from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
-from gpufit.memory.engines.base import Amount, Outcome, total
+from gpufit.memory.engines.base import Amount, Outcome, exactly, total
 from gpufit.memory.engines.vllm.precision import Precision, mxfp4_kernel, of_method
 from gpufit.memory.engines.vllm.settings import Device, Settings
 from gpufit.memory.engines.vllm.start import VllmStart, least_utilization
@@ -37,7 +37,7 @@ class Question:
     whole_first: bool = False
     """Whether vLLM quantises the weights by `method` once they are loaded in 16 bit."""
     spread: bool = False
-    """Whether more ranks may be suggested: the number of them was not asked for."""
+    """Whether more ranks may be planned with: the number of them was not asked for."""
 
     def __post_init__(self) -> None:
         asked, tokens = self.settings.max_num_seqs, self.settings.max_num_batched_tokens
@@ -101,6 +101,18 @@ class Served:
     def resident(self) -> Amount:
         """What torch hands out beside the KV pool: weights, slots for adapters, and activation."""
         return total(part for part in self.start.parts if part.name in _RESIDENT)
+
+    def kv_bytes(self, tokens: int) -> int:
+        """What the sequences asked for take of the pool at a length."""
+        return self.asked * self.start.pool.sequence_bytes(tokens, self.start.batch.tokens)
+
+    def allocated(self, tokens: int) -> Amount:
+        """Weights, activation and the KV blocks of the sequences asked for."""
+        return self.resident + exactly(self.kv_bytes(tokens))
+
+    def need(self, tokens: int) -> Amount:
+        """What a card must offer for them; vLLM takes all of its share, whatever is asked."""
+        return self.context + self.other + self.allocated(tokens)
 
     @property
     def lower(self) -> float:

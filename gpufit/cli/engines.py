@@ -83,7 +83,7 @@ def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
         "--tp",
         type=count("--tensor-parallel-size"),
         metavar="N",
-        help="vllm: cards that one copy of the model is divided over (default: 1)",
+        help="vllm: cards that one copy of the model is divided over (default: 1, with plans over more where needed)",
     )
     parser.add_argument(
         "--enable-expert-parallel", action="store_true", help="vllm: divide experts by number, not by width"

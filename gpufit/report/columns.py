@@ -32,6 +32,13 @@ def _count(value: Value) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
 
+def _command(row: CardRow) -> str | None:
+    """What starts a copy of the row's arrangement; of a start that may serve, where no arrangement surely does."""
+    if row.arrangements:
+        return row.arrangements[0].serve_command or None
+    return None if row.start is None else row.start.serve_command
+
+
 START_COLUMNS: tuple[Column, ...] = (
     _start("tensor_parallel_size", "ranks", lambda one: one.tensor_parallel_size),
     _start("gpu_memory_utilization", "utilization", lambda one: one.gpu_memory_utilization),
@@ -45,7 +52,7 @@ START_COLUMNS: tuple[Column, ...] = (
     _start("sequence_bytes", "a sequence", lambda one: one.sequence_bytes, _size),
     _start("max_num_seqs", "sequences a step", lambda one: one.max_num_seqs),
     _start("max_num_batched_tokens", "tokens a step", lambda one: one.max_num_batched_tokens),
-    _start("serve_command", "command", lambda one: one.serve_command),
+    Column("serve_command", "command", lambda document, row: _command(row), lambda document, row: _command(row) or ""),
 )
 """What rows with a start have beside the columns of every document."""
 

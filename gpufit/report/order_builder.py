@@ -286,9 +286,11 @@ def _spread(judged: Judged) -> str:
 
 
 def _divided_words(judged: Judged) -> str:
-    """Over what a copy is divided that the profile is not of; empty where it is not."""
-    over, profile = judged.over, judged.profile
-    if profile is None or over.count == profile.workload.tensor_parallel_size:
+    """Over what a copy is divided that the profile, or the start that was asked for, is not of; empty where it is
+    not."""
+    over, profile, start = judged.over, judged.profile, judged.asked.cards[0].start
+    asked = over.count if start is None else start.tensor_parallel_size
+    if over.count == (asked if profile is None else profile.workload.tensor_parallel_size):
         return ""
     if over.stages > 1:
         return f"{over.stages} devices, some layers on each (pipeline)"

@@ -42,6 +42,7 @@ PLAN_COLUMNS: tuple[PlanColumn, ...] = (
     PlanColumn("need_bytes", "need of each", lambda row, plan: plan.need_bytes),
     PlanColumn("need_upper_bytes", "at most", lambda row, plan: plan.need_upper_bytes),
     PlanColumn("evidence", "evidence", lambda row, plan: str(plan.evidence), words=True),
+    PlanColumn("serve_command", "command", lambda row, plan: plan.serve_command, words=True),
 )
 
 

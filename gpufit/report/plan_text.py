@@ -32,5 +32,11 @@ def _lines(row: CardRow) -> list[str]:
         lines.append(f"{row.card}: {'; or '.join(plans)}")
     changes = [one.words for one in row.changes]
     if changes:
-        lines.append(f"{row.card}, one card: {'; '.join(changes)}")
+        lines.append(f"{row.card}, {_one(row)}: {'; '.join(changes)}")
     return lines
+
+
+def _one(row: CardRow) -> str:
+    """What changes are of: as many devices as the start has ranks."""
+    ranks = 1 if row.start is None else row.start.tensor_parallel_size
+    return "one card" if ranks == 1 else f"one copy over {ranks}"

@@ -31,6 +31,8 @@ class ArrangementFigures(Record, frozen=True, kw_only=True):
     need_lower_bytes: int
     need_upper_bytes: int
     evidence: Evidence
+    serve_command: str = ""
+    """One line for a shell that starts a copy; empty where the engine is no server."""
 
 
 class ChangeFigures(Record, frozen=True, kw_only=True):
@@ -85,12 +87,14 @@ def arrangement_words(one: ArrangementFigures) -> str:
 
 
 def _words(one: NearestChange) -> str:
-    most = "" if one.need_upper_bytes is None else f" (at most {format_size(one.need_upper_bytes)})"
+    upper = "" if one.need_upper_bytes is None else f"at most {format_size(one.need_upper_bytes)}"
+    beside = "; ".join(filter(None, (one.flags, upper)))
+    most = f" ({beside})" if beside else ""
     match one.kind:
         case ChangeKind.CONCURRENCY:
-            return f"{int(one.value):,} at once fit{'s' if one.value == '1' else ''}"
+            return f"{int(one.value):,} at once fit{'s' if one.value == '1' else ''}{most}"
         case ChangeKind.CONTEXT:
-            return f"a context of {format_tokens(int(one.value))} fits"
+            return f"a context of {format_tokens(int(one.value))} fits{most}"
         case ChangeKind.KV_CACHE:
             return f"an FP8 KV cache makes it fit{most}"
         case ChangeKind.WEIGHTS:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
+from gpufit.advice.changes import ChangeKind
 from gpufit.advice.served import Question, ServedModel
 from gpufit.advice.starts import StartVerdict
 from gpufit.advice.verdict import Verdict
@@ -26,11 +29,14 @@ from gpufit.profile.record import (
     weakest,
 )
 from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.plans import ArrangementFigures, arrangement_figures, change_figures
 from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
 
 _FP8_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
 """`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
+
+_IN_FP8 = (ChangeKind.KV_CACHE, ChangeKind.WEIGHTS, ChangeKind.WEIGHTS_AND_KV_CACHE)
 
 
 def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], offers: Offers) -> FitDocument:
@@ -39,7 +45,7 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], o
     length = question.settings.max_model_len
     rows = tuple(_card_row(asked, verdict, offers) for verdict in verdicts)
     books = book_figures(offers)
-    largest = max(verdicts, key=lambda one: one.need(length).point_bytes)
+    largest = max(verdicts, key=lambda one: one.served.need(length).point_bytes)
     one = largest.served.start
     return FitDocument(
         evidence=weakest(row.evidence for row in rows),
@@ -60,7 +66,11 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], o
         cards=rows,
         offers=offers.names,
         offer_books=books,
-        assumptions=(*asked.assumed, *_assumptions(question, [verdict.served.start for verdict in verdicts])),
+        assumptions=(
+            *asked.assumed,
+            *_assumptions(question, [verdict.served.start for verdict in verdicts]),
+            *_planned(verdicts),
+        ),
         notes=(*asked.notes, *price_notes(books, [row.prices for row in rows])),
     )
 
@@ -74,8 +84,10 @@ def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
 
 def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> CardRow:
     length = asked.question.settings.max_model_len
-    served, lots, card = verdict.served, verdict.lots, verdict.card
-    need, capacity = verdict.need(length), card.capacity_bytes
+    served, card = verdict.served, verdict.card
+    need, capacity = served.need(length), card.capacity_bytes
+    plans = _arrangements(asked, verdict)
+    best = plans[0] if plans else None
     return CardRow(
         card=card.id,
         name=card.display_name,
@@ -94,14 +106,16 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> Card
         max_concurrency=verdict.max_concurrency,
         max_context_tokens=verdict.max_context_tokens,
         max_context_is_position_limit=verdict.max_context_is_position_limit,
-        arrangement=None if verdict.arrangement is None else str(verdict.arrangement),
-        cards_needed=verdict.cards_needed,
+        arrangement=None if best is None else best.arrangement,
+        cards_needed=None if best is None else best.cards_needed,
         lot_size=offers.lot_size(card.id),
-        lots=None if lots is None else lots.lots,
-        idle_cards=None if lots is None else lots.idle_cards,
-        prices=prices_of(offers.of(card.id), verdict.cards_needed),
+        lots=None if best is None else best.lots,
+        idle_cards=None if best is None else best.idle_cards,
+        prices=prices_of(offers.of(card.id), None if best is None else best.cards_needed),
         remarks=verdict.remarks,
         evidence=served.start.evidence,
+        arrangements=plans,
+        changes=change_figures(verdict.changes),
         start=_start_figures(asked, verdict) if verdict.known else None,
     )
 
@@ -130,11 +144,23 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
     )
 
 
+def _arrangements(asked: ServedModel, verdict: StartVerdict) -> tuple[ArrangementFigures, ...]:
+    """The plans, each with the command that starts one copy."""
+    figures = arrangement_figures(one.plan for one in verdict.plans)
+    commands = [_command(asked, one.served.start) for one in verdict.plans]
+    return tuple(structs.replace(one, serve_command=command) for one, command in zip(figures, commands, strict=True))
+
+
 def _serve_command(asked: ServedModel, verdict: StartVerdict) -> str | None:
-    """The command of the start, or of each of several copies; None where neither would serve."""
-    if verdict.verdict is Verdict.DOES_NOT_FIT and verdict.cards_needed is None:
+    """The command of the start, or of each of several copies; None where another arrangement serves better, or none
+    does."""
+    own, ranks = verdict.served.start, verdict.served.start.settings.ranks.tensor
+    if verdict.verdict is Verdict.DOES_NOT_FIT and (not verdict.plans or verdict.plans[0].plan.over.tensor != ranks):
         return None
-    one = verdict.served.start
+    return _command(asked, own)
+
+
+def _command(asked: ServedModel, one: VllmStart) -> str:
     return shlex.join(
         serve_flags(
             one,
@@ -167,7 +193,7 @@ def _parts(verdict: StartVerdict, tokens: int) -> Parts:
     return Parts(
         weights_bytes=one.part("weights").amount.point_bytes,
         buffers_bytes=sum(part.amount.point_bytes for part in one.parts if part.name == "lora"),
-        kv_cache_bytes=verdict.kv_bytes(tokens),
+        kv_cache_bytes=verdict.served.kv_bytes(tokens),
         activations_bytes=one.part("activation").amount.point_bytes,
     )
 
@@ -185,7 +211,7 @@ def _phases(asked: ServedModel, verdict: StartVerdict) -> dict[str, PhaseFigures
 
 
 def _phase(verdict: StartVerdict, tokens: int) -> PhaseFigures:
-    allocated, need = verdict.allocated(tokens), verdict.need(tokens)
+    allocated, need = verdict.served.allocated(tokens), verdict.served.need(tokens)
     return PhaseFigures(
         site="",
         parts=_parts(verdict, tokens),
@@ -251,6 +277,22 @@ def _assumptions(question: Question, starts: Sequence[VllmStart]) -> tuple[str, 
         tokens = {one.batch.tokens for one in starts}
         found.append(f"--max-num-batched-tokens {_either(tokens)}, by the release's defaults for the card")
     return (*found, *_ALWAYS_ASSUMED)
+
+
+def _planned(verdicts: Sequence[StartVerdict]) -> Iterator[str]:
+    """What was assumed of other arrangements than were asked for, and of changes."""
+    if any(
+        plan.served.start.settings.ranks != one.served.start.settings.ranks for one in verdicts for plan in one.plans
+    ):
+        yield (
+            "several ranks: each by the same rules, NCCL's buffers among what is outside torch; the cards of a copy "
+            "stand in one machine, and how fast they exchange is not modelled"
+        )
+    if any(change.kind in _IN_FP8 for one in verdicts for change in one.changes):
+        yield (
+            "FP8: a cache of a byte an element, weights as vLLM quantises them at load (one scale a matrix); what the "
+            "model's answers are worth then has to be tested"
+        )
 
 
 def _either(counts: set[int]) -> str:

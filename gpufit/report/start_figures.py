@@ -60,4 +60,6 @@ class StartFigures(Record, frozen=True, kw_only=True):
     binding: str
     """What decides, in words."""
     serve_command: str | None
-    """One line for a shell: the start, or each of several copies of it. Null where nothing would start."""
+    """One line for a shell: the start, or each of several copies of it. Null where it surely does not serve, unless
+    copies of it are the first of the row's `arrangements`, each of which has its own command; of a start that is too
+    close, what to try."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import SYMBOLS, scenario_prefix
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.plans import ArrangementFigures, arrangement_words
 from gpufit.report.start_figures import CountFigures, StartFigures
 from gpufit.units import format_size, format_tokens
 
@@ -86,10 +87,9 @@ def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> li
         lines.append(
             f"the least that surely serves this: --gpu-memory-utilization {start.least_gpu_memory_utilization:g}"
         )
-    if row.cards_needed is not None:
-        cards = "1 card" if row.cards_needed == 1 else f"{row.cards_needed} cards"
+    if row.arrangements:
         lots = f", in lots of {row.lot_size}: {row.lots}" if row.lot_size > 1 else ""
-        lines.append(f"for all {scenario.concurrency}: {cards} ({row.arrangement}){lots}")
+        lines.append(f"for all {scenario.concurrency}: {_taken(row.arrangements[0])}{lots}")
     return lines
 
 
@@ -100,13 +100,29 @@ def start_lines(document: FitDocument) -> list[str]:
         lines.append(start.holds_for)
         lines += [f"{name}: {likely} ({between}): {words}" for name, likely, between, words in part_rows(start)]
         lines += answer_lines(document, row, start)
-        lines += [start.serve_command] if start.serve_command else []
+        lines += [line for titled in commands(row, start) for line in titled]
     return lines
 
 
-def command_title(row: CardRow) -> str:
-    """What the command below it starts."""
-    return "start each copy with:" if row.arrangement == "replicas" else "start it with:"
+def commands(row: CardRow, start: StartFigures) -> list[tuple[str, str]]:
+    """(what it starts, the command) of each arrangement, the best first, and of a start that may serve as it is."""
+    plans = row.arrangements
+    found = [(_title(one, start, len(plans) == 1), one.serve_command) for one in plans]
+    if start.serve_command and start.serve_command not in [command for _, command in found]:
+        found.append(("or a single copy, which may not be enough:" if plans else "start it with:", start.serve_command))
+    return found
+
+
+def _title(plan: ArrangementFigures, start: StartFigures, only: bool) -> str:
+    what = "start it with:" if plan.copies == 1 else "start each copy with:"
+    told = only and plan.tensor_parallel_size == start.tensor_parallel_size
+    return what if told else f"{_taken(plan)}; {what}"
+
+
+def _taken(plan: ArrangementFigures) -> str:
+    """How many cards, and as what: `4 cards: 2 copies, each over 2 (tensor parallel)`."""
+    cards = "1 card" if plan.cards_needed == 1 else f"{plan.cards_needed} cards"
+    return cards if plan.arrangement == "single" else f"{cards}: {arrangement_words(plan)}"
 
 
 def _between(lower: int, upper: int) -> str:

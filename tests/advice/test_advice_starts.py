@@ -61,21 +61,24 @@ def test_more_is_never_easier(one: Card, length: int, concurrency: int, tp: int)
 def test_copies_cover_what_is_asked_and_no_more(one: Card, concurrency: int, tp: int, lot_size: int) -> None:
     verdict = judged(question(concurrency=concurrency, tp=tp), one, lot_size)
     if not verdict.max_concurrency:
-        assert (verdict.cards_needed, verdict.lots, verdict.arrangement) == (None, None, None)
+        assert verdict.plans == ()
         return
+    (plan,) = [one.plan for one in verdict.plans]
     copies = math.ceil(concurrency / verdict.max_concurrency)
-    assert verdict.cards_needed == math.ceil(copies * tp / one.devices_per_card)
-    assert verdict.lots is not None
-    assert verdict.lots.cards - verdict.lots.idle_cards == verdict.cards_needed
+    assert plan.copies == copies
+    assert plan.sequences_per_copy == math.ceil(concurrency / copies)
+    assert plan.cards_needed == math.ceil(copies * tp / one.devices_per_card)
+    assert plan.lots.cards - plan.lots.idle_cards == plan.cards_needed
     assert (verdict.verdict is Verdict.FITS) == (copies == 1)
-    alone = Arrangement.SINGLE if tp == 1 else Arrangement.SHARDED
-    assert verdict.arrangement is (alone if copies == 1 else Arrangement.REPLICAS)
+    alone = Arrangement.SINGLE if copies == 1 else Arrangement.REPLICAS
+    assert plan.arrangement is (alone if tp == 1 else Arrangement.SHARDED)
 
 
 def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:
     verdict = judged(question(), card("h100-sxm-64gb"))
     assert verdict.verdict is Verdict.UNKNOWN
-    assert (verdict.max_concurrency, verdict.max_context_tokens, verdict.cards_needed) == (None, None, None)
+    assert (verdict.max_concurrency, verdict.max_context_tokens) == (None, None)
+    assert (verdict.plans, verdict.changes) == ((), ())
     # 8.19 billion parameters in two bytes: https://huggingface.co/Qwen/Qwen3-8B
     assert verdict.served.start.part("weights").amount.point_bytes == pytest.approx(2 * 8.19e9, rel=0.01)
 
@@ -83,10 +86,10 @@ def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:
 def test_a_need_is_the_sum_of_its_parts_and_grows_with_the_sequences() -> None:
     eight, nine = (judged(question(concurrency=count), card("l40s-48gb")) for count in (8, 9))
     # 36 layers, 8 KV heads of 128, keys and values in two bytes: 147,456 B a token.
-    assert nine.need(4096).point_bytes - eight.need(4096).point_bytes == 4096 * 36 * 8 * 128 * 2 * 2
+    assert nine.served.need(4096).point_bytes - eight.served.need(4096).point_bytes == 4096 * 36 * 8 * 128 * 2 * 2
     served = eight.served
-    allocated = eight.allocated(4096)
-    assert eight.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
+    allocated = eight.served.allocated(4096)
+    assert eight.served.need(4096).upper_bytes == (served.context + served.other + allocated).upper_bytes
 
 
 def test_slots_for_adapters_count_in_a_need_also_where_they_are_on_top_of_the_budget() -> None:
@@ -98,10 +101,10 @@ def test_slots_for_adapters_count_in_a_need_also_where_they_are_on_top_of_the_bu
     # Qwen3-8B: 36 layers; q and o 4,096 square, k and v 1,024 wide, an MLP of 12,288.
     a_layer = 2 * (4096 + 4096) + 2 * (4096 + 1024) + 2 * (4096 + 12288) + (12288 + 4096)
     for without, with_slots in (counted, on_top):
-        more = with_slots.need(4096).point_bytes - without.need(4096).point_bytes
+        more = with_slots.served.need(4096).point_bytes - without.served.need(4096).point_bytes
         assert more == 36 * a_layer * 8 * 64 * 2
-    assert counted[1].allocated(4096).point_bytes > counted[0].allocated(4096).point_bytes
-    assert on_top[1].allocated(4096) == on_top[0].allocated(4096)
+    assert counted[1].served.allocated(4096).point_bytes > counted[0].served.allocated(4096).point_bytes
+    assert on_top[1].served.allocated(4096) == on_top[0].served.allocated(4096)
 
 
 def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:

@@ -205,7 +205,7 @@ def test_every_card_of_the_catalog_is_judged_by_the_same_rules(gpufit: Run, qwen
             assert row["need_upper_bytes"] <= row["capacity_bytes"]
             assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2)
         elif row["max_concurrency"]:
-            assert row["arrangement"] == "replicas"
+            assert row["arrangement"] == "sharded"  # copies of it, each over two
             copies = -(-32 // row["max_concurrency"])
             # MI250X is one card with two devices, each of which is a rank.
             assert row["cards_needed"] == (copies if row["card"] == "mi250x-128gb" else 2 * copies)
@@ -305,7 +305,8 @@ def test_a_model_with_states_is_started_with_fewer_sequences_than_the_default(
         assert (json.loads(done.stdout)["cards"][0]["verdict"] == "fits") == (count == most)
     said = f"--max-num-seqs {concurrency} surely serves this; vLLM's default of 1024 does not start"
     assert said in row["remarks"]
-    row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", code=1))
+    tp = () if "--tp" in asked else ("--tp", "1")
+    row, start = only(as_json(gpufit, "estimate", *flags, "--max-num-seqs", "1024", *tp, code=1))
     assert row["verdict"] == "does_not_fit"
     assert "each of 1024 sequences needs a block of state: lower --max-num-seqs to " in start["binding"]
     assert not any("--max-num-seqs" in remark for remark in row["remarks"])
@@ -330,8 +331,8 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
 
 
 def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
-    # 61 GiB of weights: an L4 has 22.
-    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4")
+    # 61 GiB of weights: an L4 has 22, and no more of them are taken than were asked for.
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4", "--tp", "1")
     row, start = only(as_json(gpufit, *flags, code=1))
     assert (row["verdict"], start["serve_command"]) == ("does_not_fit", None)
     for form in ("table", "markdown", "csv"):
@@ -348,26 +349,90 @@ def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["estimate", "fit"])
-def test_where_one_card_lacks_the_weights_more_of_them_are_suggested(gpufit: Run, qwen: Path, command: str) -> None:
+def test_where_one_card_lacks_the_weights_a_start_over_more_of_them_is_planned(
+    gpufit: Run, qwen: Path, command: str
+) -> None:
     # 61 GiB of weights beside an L40S's 44 and an L4's 22: two halves, or four quarters of 15.
     asked = (command, qwen, "--engine", "vllm", "--gpu", "l40s", "--gpu", "l4", "--gpu", "h100-sxm")
-    for row, ranks in zip(as_json(gpufit, *asked)["cards"], (2, 4, None), strict=True):
-        said = [remark for remark in row["remarks"] if "--tp" in remark]
-        assert said == ([f"fits on {ranks} of them with --tp {ranks}"] if ranks else []), row["card"]
+    for row, ranks in zip(as_json(gpufit, *asked)["cards"], (2, 4, 1), strict=True):
+        (plan,) = row["arrangements"]
+        assert (plan["arrangement"], plan["copies"]) == ("single" if ranks == 1 else "sharded", 1), row["card"]
+        assert (plan["tensor_parallel_size"], row["cards_needed"], row["start"]["tensor_parallel_size"]) == (
+            ranks, ranks, 1,
+        )  # fmt: skip
+        assert f"--tensor-parallel-size {ranks} " in plan["serve_command"]
+        # What does not serve alone has no command as the one thing to run.
+        assert row["start"]["serve_command"] == (plan["serve_command"] if ranks == 1 else None)
         for tp in (2, 4):
             flags = (command, qwen, "--engine", "vllm", "--gpu", row["card"], "--tp", str(tp), "--json")
             wider = json.loads(gpufit(*flags).stdout)["cards"][0]
-            assert (wider["verdict"] == "fits") == (tp >= (ranks or 0)), (row["card"], tp)
-            assert not any("with --tp" in remark for remark in wider["remarks"])
+            assert (wider["verdict"] == "fits") == (tp >= ranks), (row["card"], tp)
+            if tp == ranks:
+                assert wider["arrangements"] == [plan]
+            else:
+                assert all(one["tensor_parallel_size"] == tp for one in wider["arrangements"])
 
 
-def test_a_width_that_the_model_cannot_be_divided_to_is_not_suggested(gpufit: Run, tmp_path: Path) -> None:
+def test_a_start_that_is_too_close_is_told_apart_from_the_plans(gpufit: Run, tmp_path: Path) -> None:
+    # 27.5 GiB of weights on a card of 31.7: with vLLM's 256 sequences in a step it may start, with two it surely does.
+    model = folder_of("Qwen/Qwen3-14B", tmp_path)
+    flags = ("fit", model, "--engine", "vllm", "--context", "2k", "--concurrency", "4", "--gpu", "v100-pcie-32gb")
+    row, start = only(as_json(gpufit, *flags))
+    assert (row["verdict"], row["max_concurrency"], row["arrangement"]) == ("too_close", 2, "replicas")
+    assert [(one["tensor_parallel_size"], one["copies"]) for one in row["arrangements"]] == [(1, 2), (2, 1)]
+    assert "--max-num-seqs 2 " in row["arrangements"][0]["serve_command"]
+    assert "--max-num-seqs 256 " in start["serve_command"]
+    text = " ".join(gpufit(*flags).stdout.replace("\\\n", " ").split())
+    assert f"or a single copy, which may not be enough: {start['serve_command']}" in text
+    for plan in row["arrangements"]:
+        assert plan["serve_command"] in text
+
+
+def test_what_would_make_one_card_do_is_told_with_vllms_flags(gpufit: Run, qwen: Path) -> None:
+    flags = ("fit", qwen, "--engine", "vllm", "--context", "16k", "--concurrency", "16", "--gpu", "h100-nvl")
+    row, _ = only(as_json(gpufit, *flags))
+    words = {one["kind"]: one["words"] for one in row["changes"]}
+    assert set(words) == {"concurrency", "context", "weights_and_kv_cache", "card"}
+    assert f"--max-model-len {row['max_context_tokens']}" in words["context"]
+    assert words["concurrency"].startswith(f"{row['max_concurrency']} at once fit")
+    given = ("--quantization", "fp8", "--kv-cache-dtype", "fp8")
+    assert " ".join(given) in words["weights_and_kv_cache"]
+    assert only(as_json(gpufit, *flags, *given))[0]["verdict"] == "fits"
+    # Neither does alone: one card, so that only its own verdict counts.
+    for one in (given[:2], given[2:]):
+        assert only(as_json(gpufit, *flags, *one, "--tp", "1"))[0]["verdict"] != "fits"
+    table = " ".join(gpufit(*flags).stdout.split())
+    assert all(" ".join(one.split()) in table for one in words.values())
+
+
+@pytest.mark.parametrize("form", ["table", "markdown", "csv", "xlsx", "html"])
+def test_every_format_has_the_command_of_the_arrangement_and_not_that_of_one_rank(
+    gpufit: Run, qwen: Path, tmp_path: Path, form: str
+) -> None:
+    flags = ("fit", qwen, "--engine", "vllm", "--gpu", "l40s")
+    (plan,) = only(as_json(gpufit, *flags))[0]["arrangements"]
+    file = tmp_path / {"markdown": "out.md", "table": "out.txt"}.get(form, f"out.{form}")
+    assert gpufit(*flags, "--format", form, "-o", file).code == 0
+    if form == "xlsx":
+        sheets = openpyxl.load_workbook(file)
+        text = "\n".join(
+            str(cell) for sheet in sheets for line in sheet.iter_rows(values_only=True) for cell in line if cell
+        )
+        assert plan["serve_command"] in [line[-1] for line in sheets["arrangements"].iter_rows(values_only=True)]
+    else:
+        text = file.read_text(encoding="utf-8")
+    text = " ".join(text.replace("\\\n", " ").split())
+    assert plan["serve_command"] in text
+    assert "--tensor-parallel-size 1 " not in text
+
+
+def test_a_width_that_the_model_cannot_be_divided_to_is_no_plan(gpufit: Run, tmp_path: Path) -> None:
     # 12 heads go into 2 and 4, not into 8, which would hold the weights.
     config = CONFIGS["Qwen/Qwen3-32B"] | {"num_attention_heads": 12, "num_key_value_heads": 4}
     (tmp_path / "config.json").write_text(json.dumps(config))
     row, _ = only(as_json(gpufit, "estimate", tmp_path, "--engine", "vllm", "--gpu", "v100-pcie-16gb", code=1))
     assert row["verdict"] == "does_not_fit"
-    assert not any("--tp 8" in remark for remark in row["remarks"])
+    assert not row["arrangements"]
 
 
 def test_what_was_not_given_is_said_to_be_assumed(gpufit: Run, qwen: Path) -> None:
@@ -400,8 +465,10 @@ def test_vllms_names_of_cache_dtypes_are_taken(gpufit: Run, small: Path, asked: 
 def test_trust_remote_code_changes_the_command_alone(gpufit: Run, small: Path) -> None:
     flags = ("estimate", small, "--engine", "vllm", "--gpu", "l40s")
     plain, trusting = as_json(gpufit, *flags), as_json(gpufit, *flags, "--trust-remote-code")
-    assert "--trust-remote-code" in shlex.split(trusting["cards"][0]["start"].pop("serve_command"))
-    assert "--trust-remote-code" not in shlex.split(plain["cards"][0]["start"].pop("serve_command"))
+    for document, given in ((plain, False), (trusting, True)):
+        row, start = only(document)
+        for commanded in (start, row["arrangements"][0]):
+            assert ("--trust-remote-code" in shlex.split(commanded.pop("serve_command"))) == given
     assert trusting == plain
     assert as_json(gpufit, "estimate", small, "--trust-remote-code") == as_json(gpufit, "estimate", small)
 
@@ -481,7 +548,7 @@ def test_weights_that_are_quantised_at_load_need_room_for_16_bit_first(
     # 32.76 billion parameters (https://huggingface.co/Qwen/Qwen3-32B) in two bytes: 61.0 GiB before there is a byte in
     # FP8, where an L40S has 44.4 GiB. Since 0.14 layers may be quantised as they arrive, which the docs do not promise.
     flags = ("--engine", "vllm", "--engine-version", version, "--gpu", card, "--quantization", "fp8")
-    row, start = only(as_json(gpufit, "estimate", qwen, *flags, code=0 if verdict == "fits" else 1))
+    row, start = only(as_json(gpufit, "estimate", qwen, *flags, "--tp", "1", code=0 if verdict == "fits" else 1))
     assert row["verdict"] == verdict
     assert any("loaded in 16 bit first, 61.0" in words for words in part(start, "weights")["words"])
     assert "one scale a tensor" in start["holds_for"]
@@ -537,7 +604,7 @@ def test_every_format_says_the_same(gpufit: Run, qwen: Path, tmp_path: Path, for
         pool = header.index("KV pool (GiB)")
         assert rows[0][pool] == pytest.approx(first["start"]["kv_pool_bytes"] / GIB)
         assert rows[0][header.index("utilization")] == 0.92
-        assert command in [line for (line,) in book["evidence"].iter_rows(values_only=True)]
+        assert command in [line[-1] for line in book["evidence"].iter_rows(values_only=True)]
     else:
         text = " ".join(file.read_text(encoding="utf-8").replace("\\\n", " ").split())
         for one in (first, second):

@@ -306,3 +306,24 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     assert command.startswith("vllm serve")
     assert "--tensor-parallel-size 2" in command
     assert msgspec.json.decode(msgspec.json.encode(document), type=OrderDocument) == document
+
+
+def test_a_start_that_one_card_does_not_hold_is_ordered_over_as_many_ranks_as_are_planned(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """61 GiB of weights: half of them on each of two cards of 44.42 GiB, where nothing over one was asked for."""
+    folder = tmp_path_factory.mktemp("vllm") / "Qwen3-32B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
+    request = VllmRequest(model=str(folder), max_model_len=4096, concurrency=8)
+    card = make_card("x1-48gb", 44.42)
+    book = OfferBook(name="threes", offers=(Offer(card="x1-48gb", lot_size=3),))
+    document = flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
+    assert document.ready
+    assert (document.card.ranks, document.card.cards_needed, document.card.cards_paid) == (2, 2, 3)
+    assert document.card.arrangement == "sharded"
+    assert ", 2 x " in document.holds_for
+    assert "divided over 2 devices" in document.spread
+    (worker,) = document.workers
+    assert (worker.devices, worker.at_once) == ("0-1", 8)
+    assert "--tensor-parallel-size 2 " in document.checks[-1].command

@@ -17,7 +17,7 @@ from gpufit.report.plan_rows import PLAN_COLUMNS, changed, planned
 from gpufit.report.prices import Price
 from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows
+from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, commands, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
@@ -193,7 +193,8 @@ def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Mark
 
 def _plans(document: FitDocument) -> list[Markup]:
     """Several of a card, and what would make one do; nothing where one of each does."""
-    columns = [one for one in PLAN_COLUMNS if one.key not in ("arrangement", "copies")]  # both stand in the words
+    told = ("arrangement", "copies", "serve_command")  # in the words, and with the starts
+    columns = [one for one in PLAN_COLUMNS if one.key not in told]
     rows = [
         element(
             "tr",
@@ -239,8 +240,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> list[Mar
     ]
     heads = _heads((title, title in (PART_HEADERS[0], PART_HEADERS[-1])) for title in PART_HEADERS)
     found = [_table(start.holds_for, heads, rows), _lines(answer_lines(document, row, start))]
-    if start.serve_command:
-        found += [element("p", command_title(row)), element("pre", element("code", start.serve_command))]
+    for what, command in commands(row, start):
+        found += [element("p", what), element("pre", element("code", command))]
     return found
 
 

@@ -14,7 +14,7 @@ from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, sec
 from gpufit.report.plan_text import plan_lines
 from gpufit.report.price_text import COST_NOTE, PRICE_HEADERS, cost_headers, cost_rows, price_lines, price_rows
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detailed_rows, part_rows
+from gpufit.report.start_text import PART_HEADERS, answer_lines, commands, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 
 BINARY = False
@@ -68,8 +68,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     """One card's parts, what they come to, and the command."""
     parts = _pipe([[cell(text) for text in line] for line in part_rows(start)], list(PART_HEADERS))
     answer = "\n".join(f"- {prose(line)}" for line in answer_lines(document, row, start))
-    command = f"\n\n{command_title(row)}\n\n```sh\n{start.serve_command}\n```" if start.serve_command else ""
-    return f"**{cell(start.holds_for)}**\n\n{parts}\n\n{answer}{command}"
+    given = [f"{prose(what)}\n\n```sh\n{command}\n```" for what, command in commands(row, start)]
+    return "\n\n".join([f"**{cell(start.holds_for)}**", parts, answer, *given])
 
 
 def _escaped(rows: list[list[str]]) -> list[list[str]]:

@@ -24,7 +24,7 @@ from gpufit.report.price_text import (
     price_rows,
 )
 from gpufit.report.start_figures import StartFigures
-from gpufit.report.start_text import PART_HEADERS, answer_lines, command_title, detail_hint, detailed_rows, part_rows
+from gpufit.report.start_text import PART_HEADERS, answer_lines, commands, detail_hint, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
 from gpufit.units import format_size
 
@@ -105,8 +105,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:
     parts = tabulate(rows, headers=PART_HEADERS, colalign=("left", "right", "right", "left"), disable_numparse=True)
     answer = "\n".join(_wrapped(line, "", "  ") for line in answer_lines(document, row, start))
     title = f"{start.holds_for}\n\n" if len(document.cards) > 1 else ""
-    command = f"\n\n{command_title(row)}\n{_command(start.serve_command)}" if start.serve_command else ""
-    return f"{title}{parts}\n\n{answer}{command}"
+    given = [f"{_wrapped(what, '', '  ')}\n{_command(command)}" for what, command in commands(row, start)]
+    return "\n\n".join([f"{title}{parts}", answer, *given])
 
 
 def _command(line: str) -> str:

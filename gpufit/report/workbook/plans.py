@@ -11,11 +11,12 @@ SHEET = "arrangements"
 
 def write_plans(paper: Paper, document: FitDocument) -> None:
     """A row a card and arrangement, sizes in GiB; below them the changes, a row each."""
-    titles = [f"{one.title} (GiB)" if one.key.endswith("_bytes") else one.title for one in PLAN_COLUMNS]
-    paper.header(0, titles, words={at for at, one in enumerate(PLAN_COLUMNS) if one.words})
+    columns = [one for one in PLAN_COLUMNS if document.serves or one.key != "serve_command"]
+    titles = [f"{one.title} (GiB)" if one.key.endswith("_bytes") else one.title for one in columns]
+    paper.header(0, titles, words={at for at, one in enumerate(columns) if one.words})
     at = 0
     for at, (row, plan) in enumerate(planned(document), start=1):
-        for column, one in enumerate(PLAN_COLUMNS):
+        for column, one in enumerate(columns):
             value = one.value(row, plan)
             if isinstance(value, str):
                 paper.text(at, column, value)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpufit.advice.served import Question, ServedModel
-from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.matching import tensors_of_files
 from gpufit.architecture.quantization.registry import declared, full_name, method_of
 from gpufit.architecture.record import Architecture
@@ -17,7 +16,7 @@ from gpufit.memory.engines.base import parse_version
 from gpufit.memory.engines.vllm import CURRENT, Lora, Ranks, Rules, Settings, plain, rules_of
 from gpufit.memory.engines.vllm.dtypes import refuses_float16, torch_name
 from gpufit.memory.engines.vllm.layers import KV_ITEM_BYTES
-from gpufit.memory.engines.vllm.quantization import serve_quantization
+from gpufit.memory.engines.vllm.quantization import fp8_at_load, serve_quantization
 from gpufit.sources.estimate.model import loaded_dtype, model_info
 from gpufit.sources.estimate.request import ALIASES, DEFAULT_CONTEXT_TOKENS, DTYPES, check_dtype
 from gpufit.sources.estimate.weights import applied_quantization, quantised_notes, unmatched_notes
@@ -43,7 +42,7 @@ class VllmRequest:
     engine_version: str | None = None
     revision: str | None = None
     tensor_parallel: int | None = None
-    """Absent: 1, and more are suggested where one card is not enough."""
+    """Absent: 1, and plans over more where one card is not enough."""
     expert_parallel: bool = False
     utilization: float | None = None
     max_num_seqs: int | None = None
@@ -56,11 +55,6 @@ class VllmRequest:
     """With `lora` alone. Absent: vLLM's 1 and 16."""
     trust_remote_code: bool = False
     """For the command alone: nothing of the model runs here."""
-
-
-_ONE_SCALE = Config({"quant_method": "fp8"}, "--quantization fp8")
-"""What vLLM makes of 16-bit weights at load: "FP8_E4M3 precision with a per-tensor scale"
-(https://docs.vllm.ai/en/stable/features/quantization/fp8.html)."""
 
 
 def read(request: VllmRequest) -> ServedModel:
@@ -84,7 +78,7 @@ def read(request: VllmRequest) -> ServedModel:
     asked = request.quantization if own is None else None
     whole_first = asked is not None and full_name(asked) == "fp8"
     applied = applied_quantization(headers, request.quantization, own)
-    method = method_of(_ONE_SCALE if whole_first else applied, dtype)
+    method = fp8_at_load(dtype) if whole_first else method_of(applied, dtype)
     settings = _settings(request, architecture, dtype)
     return ServedModel(
         question=Question(
