@@ -200,7 +200,9 @@ def _shape(arguments: argparse.Namespace, profile: Profile) -> Shape:
     if None not in given:
         return Shape(arguments.context, arguments.new_tokens, arguments.concurrency)
     start = default_shape(profile)
-    new_tokens = arguments.new_tokens or (min(start.new_tokens, 1) if arguments.context else start.new_tokens)
+    # A context alone is all that a sequence holds; only a profile whose cells alone can answer is asked for theirs.
+    shortest = start.new_tokens if profile.memory_model is None else min(start.new_tokens, 1)
+    new_tokens = arguments.new_tokens or (shortest if arguments.context else start.new_tokens)
     shape = Shape(arguments.context or start.context_tokens, new_tokens, arguments.concurrency or start.concurrency)
     if arguments.context is None or arguments.concurrency is None:
         origin = "the scenario it was computed for" if not profile.cells else "the largest measured cell"
