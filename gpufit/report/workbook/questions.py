@@ -13,8 +13,10 @@ from gpufit.report.workbook.verdicts import colour_verdicts
 
 
 def write_matrices(paper: Paper, documents: FitsDocument) -> None:
-    """The matrix of each profile, with what the questions were and what serves all scenarios below."""
-    at = 0
+    """What was asked, the matrix of each profile, each cell coloured by its verdict, and what serves all scenarios."""
+    for number, line in enumerate(fits_headline(documents)):
+        paper.text(number, 0, line, "dim" if number else "bold", measured=False)
+    at = len(fits_headline(documents)) + 1
     for matrix in matrices(documents):
         if matrix.title:
             paper.text(at, 0, matrix.title, "bold", measured=False)
@@ -22,9 +24,10 @@ def write_matrices(paper: Paper, documents: FitsDocument) -> None:
         paper.header(at, matrix.headers, range(len(matrix.headers)))
         for number, row in enumerate(matrix.rows, start=at + 1):
             for index, text in enumerate(row):
-                paper.text(number, index, text)
+                answer = matrix.answer(row[0], index)
+                paper.text(number, index, text, "words" if answer is None else f"answer {answer}")
         at += len(matrix.rows) + 2
-    for number, line in enumerate((LEGEND, *verdict_lines(documents), "", *fits_headline(documents)), start=at):
+    for number, line in enumerate((LEGEND, *verdict_lines(documents)), start=at):
         paper.text(number, 0, line, "dim", measured=False)
     paper.fit_columns()
     paper.landscape(None)
