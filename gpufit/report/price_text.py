@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpufit.catalog.offers import TERMS
-from gpufit.report.cells import by_seller, lots_text
+from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
+from gpufit.report.rows import by_seller
 
 PRICE_HEADERS = ("card", "seller", "lots", *(f"total, {days} days" for days in TERMS), "currency", "offered on")
 """The columns of the price table; the price of all lots, for the whole term."""

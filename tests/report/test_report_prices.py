@@ -6,12 +6,14 @@ import csv
 import datetime
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import openpyxl
 import pytest
 from builders import TODAY, make_card, make_cell, make_offers, make_profile
+from public_models import CONFIGS
 
 from gpufit import flows
 from gpufit.catalog.offers import Offer, OfferBook
@@ -21,6 +23,8 @@ from gpufit.profile.record import DeviceInfo, Evidence, Profile
 from gpufit.report.document import FitDocument
 from gpufit.report.price_text import cost_rows, price_lines, price_rows
 from gpufit.report.registry import FORMATS, load_format
+from gpufit.report.rows import by_arrangement
+from gpufit.sources.estimate.request import EstimateRequest
 
 SHAPE = Shape(512, 4, 4)
 CARD = make_card("x1-80gb", device_names=("MAKER X1",), pci_ids=("10de:1111",))
@@ -158,6 +162,44 @@ def test_csv_has_a_row_for_each_seller_of_a_card() -> None:
         ("x1-80gb", "bulk Ltd", "1", "2400.0"),
         ("x2-80gb", "acme Ltd", "1", ""),
     ]
+
+
+def test_csv_has_a_row_for_each_arrangement_and_of_those_for_each_seller(tmp_path: Path) -> None:
+    """70.6 x 10^9 parameters of two bytes are 131 GiB: several cards of 80 GiB."""
+    model = tmp_path / "llama-70b"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-70B"]))
+    profile = flows.estimate(EstimateRequest(model=str(model), context_tokens=8192, concurrency=8))
+    card = make_card("x1-80gb")
+    single = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=100.0))
+    eights = book("bulk", Offer(card="x1-80gb", lot_size=8, price_7_days=720.0))
+    document = flows.fit(profile, "p", Shape(8192, 1, 8), Catalog(cards=(card,)), make_offers(single, eights), (card,))
+    plans = document.cards[0].arrangements
+    assert {one.arrangement for one in plans} == {"sharded", "pipeline"}
+    text = load_format("csv").render_fit(document).decode()
+    found = [
+        [row[key] for key in ("arrangement", "seller", "cards_needed", "lots", "idle_cards", "total_price_7_days")]
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    expected = []
+    for one in plans:
+        cards = one.cards_needed
+        assert cards <= 8
+        expected += [
+            [one.arrangement, "acme Ltd", str(cards), str(cards), "0", str(100.0 * cards)],
+            [one.arrangement, "bulk Ltd", str(cards), "1", str(8 - cards), "720.0"],
+        ]
+    assert found == expected
+
+
+def test_speed_stands_at_the_arrangement_it_was_measured_of_alone() -> None:
+    first, *_ = document_of(ACME, profile=card_profile()).cards
+    assert first.throughput is not None
+    other = msgspec.structs.replace(first.arrangements[0], arrangement="replicas", cards_needed=2, prices=())
+    row = msgspec.structs.replace(first, arrangements=(*first.arrangements, other))
+    one, two = by_arrangement(row)
+    assert (one.arrangement, one.throughput, one.prices) == ("single", first.throughput, first.prices)
+    assert (two.arrangement, two.throughput, two.cards_needed) == ("replicas", None, 2)
 
 
 def test_speed_and_cost_stand_at_the_measured_card_alone() -> None:

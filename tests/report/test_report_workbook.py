@@ -18,7 +18,7 @@ from gpufit.report.registry import load_format
 from gpufit.report.workbook.paper import LONGEST_TEXT, Paper
 from gpufit.report.workbook.places import cell, column_range
 
-SHEETS = ["summary", "chart", "cards", "prices", "parts", "scenario", "evidence"]
+SHEETS = ["summary", "chart", "cards", "prices", "arrangements", "parts", "scenario", "evidence"]
 
 
 def rows_of(sheet: object, first: int) -> list[dict[str, object]]:
@@ -32,12 +32,15 @@ def test_the_sheets_are_there_and_headers_stay_in_sight() -> None:
     assert book.sheetnames == SHEETS
     frozen = {sheet.title: sheet.freeze_panes for sheet in book if sheet.title != "chart"}
     assert frozen == {
-        "summary": "B5", "cards": "G2", "prices": "B5", "parts": "B2", "scenario": "B2", "evidence": "A2"
+        "summary": "B5", "cards": "G2", "prices": "B5", "arrangements": "B2", "parts": "B2", "scenario": "B2",
+        "evidence": "A2",
     }  # fmt: skip
 
 
 def test_without_cards_there_is_nothing_to_draw_and_nothing_fails() -> None:
-    assert as_workbook(document_without_cards()).sheetnames == [name for name in SHEETS if name != "chart"]
+    assert as_workbook(document_without_cards()).sheetnames == [
+        name for name in SHEETS if name not in ("chart", "arrangements")
+    ]
 
 
 def test_a_price_is_an_input_and_its_total_a_formula_with_its_value() -> None:

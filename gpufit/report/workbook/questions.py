@@ -7,6 +7,7 @@ from typing import Any
 from gpufit.report.columns import question_columns_of
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.fits_text import LEGEND, fits_headline, matrices, verdict_lines
+from gpufit.report.rows import rows_of
 from gpufit.report.workbook.cards import header_of
 from gpufit.report.workbook.paper import Paper
 from gpufit.report.workbook.verdicts import colour_verdicts
@@ -34,10 +35,10 @@ def write_matrices(paper: Paper, documents: FitsDocument) -> None:
 
 
 def write_all_cards(paper: Paper, documents: FitsDocument, book: Any) -> None:
-    """Every figure of every card at every question, for formulas and filters."""
+    """Every figure of every card, arrangement and seller at every question, for formulas and filters."""
     columns = question_columns_of(documents)
     keys = [column.key for column in columns]
-    rows = [(document, row) for document in documents.documents for row in document.cards]
+    rows = [(document, row) for document in documents.documents for row in rows_of(document)]
     words = set()
     for number, (document, row) in enumerate(rows, start=1):
         for index, column in enumerate(columns):
