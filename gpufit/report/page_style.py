@@ -52,15 +52,16 @@ code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaV
 .facts dt { color: var(--dim) }
 .facts dd { margin: 0 }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .875rem }
-caption { text-align: left; padding: .4rem .7rem; caption-side: bottom }
-caption span { position: sticky; left: .7rem; display: inline-block; max-width: calc(100vw - 4rem) }
-th, td { padding: .35rem .7rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .85rem }
+caption { text-align: left; padding: .4rem .55rem; caption-side: bottom }
+caption span { position: sticky; left: .55rem; display: inline-block; max-width: calc(100vw - 4rem) }
+th, td { padding: .35rem .55rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
 thead th { background: var(--shade); color: var(--dim); font-weight: 600; border-bottom: 1px solid var(--line) }
 tbody tr + tr > * { border-top: 1px solid var(--line) }
 .left { text-align: left }
-tbody th { text-align: left; font-weight: 600; background: var(--paper); white-space: normal; min-width: 9rem;
+tbody th { text-align: left; font-weight: 600; background: var(--paper); white-space: normal; min-width: 9.5rem;
   max-width: 22rem; overflow-wrap: anywhere }
+td small { display: block }
 tbody th small { display: block; font-weight: 400 }
 th:first-child { position: sticky; left: 0 }
 td.words { white-space: normal; text-align: left; min-width: 16rem; max-width: 44rem; overflow-wrap: anywhere }
@@ -68,7 +69,7 @@ td.verdict { font-weight: 600; text-align: left }
 tr.total > * { border-top: 2px solid var(--line); font-weight: 600 }
 figure { margin: 0 }
 .bars { list-style: none; padding: 0; margin: .6rem 0 }
-.bars li { display: grid; grid-template-columns: minmax(9rem, 17rem) minmax(10rem, 1fr) minmax(9rem, 14rem);
+.bars li { display: grid; grid-template-columns: minmax(9rem, 17rem) minmax(10rem, 1fr) minmax(9rem, 17rem);
   gap: 0 1rem; align-items: center; padding: .3rem 0; border-bottom: 1px solid var(--line); break-inside: avoid }
 .bars .name { font-weight: 600; line-height: 1.3 }
 .bars .name small { display: block; font-weight: 600; background: none }

@@ -61,12 +61,12 @@ def test_a_price_is_an_input_and_its_total_a_formula_with_its_value() -> None:
 
 def test_input_cells_are_shaded_and_take_only_what_can_be_a_price() -> None:
     sheet = as_workbook(hard_document())["prices"]
-    shaded = {place.coordinate for row in sheet["A5:M8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
-    assert shaded == {f"{column}{row}" for column in "DHJL" for row in range(5, 9)}
+    shaded = {place.coordinate for row in sheet["A5:O8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
+    assert shaded == {f"{column}{row}" for column in "DJLN" for row in range(5, 9)}
     guards = {str(one.sqref): (one.type, one.operator, one.formula1) for one in sheet.data_validations.dataValidation}
     assert guards == {
         "D5:D8": ("whole", "greaterThanOrEqual", "1"),
-        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "HJL"},
+        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "JLN"},
     }
 
 
@@ -74,7 +74,7 @@ def test_lots_and_totals_of_the_other_sheets_are_looked_up_by_the_card_s_name() 
     book = as_workbook(hard_document())
     titles = [head.value for head in book["cards"][1]]
     at = titles.index("price, 7 days") + 1
-    assert book["cards"].cell(5, at).value == "=INDEX(prices!$K$5:$K$8,MATCH($F5,prices!$A$5:$A$8,0))"
+    assert book["cards"].cell(5, at).value == "=INDEX(prices!$M$5:$M$8,MATCH($F5,prices!$A$5:$A$8,0))"
     titles = [head.value for head in book["summary"][4]]
     at = titles.index("lots") + 1
     assert book["summary"].cell(6, at).value == "=INDEX(prices!$E$5:$E$8,MATCH($A6,prices!$A$5:$A$8,0))"

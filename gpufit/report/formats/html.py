@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
-from gpufit.report.cells import PART_TITLES, SYMBOLS, Column, lots_text
+from gpufit.report.cells import PART_TITLES, SYMBOLS, Column
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument, PhaseFigures
 from gpufit.report.evidence import MEANINGS, used_evidence
@@ -15,9 +15,10 @@ from gpufit.report.fits_document import FitsDocument
 from gpufit.report.fits_text import section_title
 from gpufit.report.markup import Markup, element, joined
 from gpufit.report.page_parts import bullets, column_heads, exactly, page, section, table
+from gpufit.report.page_prices import prices_of_page
 from gpufit.report.page_summary import SUMMARY_ID, report_id, summary_of
 from gpufit.report.plan_rows import PLAN_COLUMNS, changed, planned
-from gpufit.report.prices import Price
+from gpufit.report.plan_text import MOST_CARDS
 from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, command_title, part_rows
@@ -28,7 +29,7 @@ BINARY = False
 
 
 def render_fit(document: FitDocument) -> bytes:
-    """Question, verdicts, bars against ceilings, phases, prices, precision, assumptions and notes."""
+    """Verdicts, prices, bars against ceilings, phases, then what was asked, precision, assumptions and notes."""
     title = document.model.name
     return page(f"gpufit: {title}", [patterns(), _report(document, "fit", element("h1", title))]).encode()
 
@@ -51,15 +52,16 @@ def _title_of_one(documents: FitsDocument, document: FitDocument) -> Markup:
 
 def _report(document: FitDocument, prefix: str, title: Markup) -> Markup:
     """One document; `prefix` begins every id, so that several can stand on one page."""
+    judged = bool(document.cards)
     sections = [
         _header(document, title),
-        section("The question", _question(document)),
-        *([section("Verdicts", _verdicts(document))] if document.cards else ()),
-        *([section("Parts against each card's ceiling", _bars(document, prefix))] if document.cards else ()),
+        *([section("Verdicts", _verdicts(document))] if judged else ()),
         *_plans(document),
+        *([section("Prices", prices_of_page(document))] if judged else ()),
+        *([section("Parts against each card's ceiling", _bars(document, prefix))] if judged else ()),
         *_starts(document),
         section("Parts at the peak of each phase", _phases(document, prefix)),
-        *([section("Prices", _prices(document))] if document.cards else ()),
+        section("The question", _question(document)),
         section("Precision", bullets(_found(document))),
         *([section("Assumed on the way", bullets(document.assumptions))] if document.assumptions else ()),
         *_notes(document),
@@ -74,13 +76,24 @@ def _header(document: FitDocument, title: Markup) -> Markup:
     tally = [
         element("li", f"{SYMBOLS[verdict]}: {count}", class_=str(verdict)) for verdict, count in counts.items() if count
     ]
+    several = _several(document)
     said = [element("p", line, class_="dim") for line in headline(document).split("\n")]
     return element(
         "header",
         title,
         *said,
         element("ul", *tally, class_="tally", aria_label="cards by verdict") if tally else None,
+        element("p", several) if several else None,
     )
+
+
+def _several(document: FitDocument) -> str | None:
+    """Which cards serve as several of one; only how many where there are too many to name."""
+    rows = [row for row in document.cards if row.verdict is not Verdict.FITS and row.cards_needed is not None]
+    if len(rows) > MOST_CARDS:
+        return f"Several of one together serve, too, for {len(rows)} other cards."
+    named = ", ".join(f"{row.cards_needed:,} x {row.card}" for row in rows)
+    return f"Several together serve, too: {named}." if rows else None
 
 
 def _question(document: FitDocument) -> Markup:
@@ -221,43 +234,6 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> list[Mar
 
 def _words(text: str) -> Markup:
     return element("td", text, class_="words")
-
-
-def _prices(document: FitDocument) -> Markup:
-    priced = [row for row in document.cards if any(one.price_per_lot is not None for one in row.prices)]
-    if not priced:
-        return element(
-            "p", f"None known: the offer book {document.offers} has no price for these cards. A book of your own "
-            "(copy catalog/offers/blank.toml, fill it in, give its folder to --catalog) puts them here."
-        )  # fmt: skip
-    terms = [(f"{one.term_days} days, {of}", False) for one in priced[0].prices for of in ("a lot", "total")]
-    heads = column_heads([("card", True), ("verdict", True), ("cards", False), ("lots", False), *terms])
-    rows = [
-        element(
-            "tr",
-            element("th", row.card, scope="row"),
-            element("td", SYMBOLS[row.verdict], class_=f"verdict {row.verdict}"),
-            element("td", "-" if row.cards_needed is None else str(row.cards_needed)),
-            element("td", lots_text(row)),
-            *(cell for price in row.prices for cell in _price_cells(price)),
-        )
-        for row in priced
-    ]
-    caption = (
-        f"Offers: {document.offers}. A lot cannot be split; - is a price that the book does not have, or no order."
-    )
-    return table(caption, heads, rows)
-
-
-def _price_cells(price: Price) -> list[Markup]:
-    return [
-        element("td", "-") if amount is None else element("td", exactly(amount, _money(amount, price.currency)))
-        for amount in (price.price_per_lot, price.total_price)
-    ]
-
-
-def _money(amount: float, currency: str | None) -> str:
-    return f"{amount:,.2f} {currency or '(currency not named)'}"
 
 
 def _found(document: FitDocument) -> list[str]:
