@@ -6,12 +6,11 @@ import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from msgspec import structs
-
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
 from gpufit.profile.record import Parts
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.plans import ArrangementFigures
 from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 from gpufit.units import format_size, format_tokens
 
@@ -133,20 +132,6 @@ def _held_for(document: FitDocument, row: CardRow) -> str:
     return document.holds_for if row.start is None else row.start.holds_for
 
 
-def by_seller(row: CardRow) -> tuple[CardRow, ...]:
-    """The row once for each seller, with that seller's lots and prices alone."""
-    return tuple(_as_sold(row, book) for book in dict.fromkeys(price.book for price in row.prices)) or (row,)
-
-
-def _as_sold(row: CardRow, book: str) -> CardRow:
-    prices = tuple(price for price in row.prices if price.book == book)
-    first = prices[0]
-    if first.lot_size is None:
-        return structs.replace(row, prices=prices)
-    lots = {"lot_size": first.lot_size, "lots": first.lots, "idle_cards": first.idle_cards}
-    return structs.replace(row, prices=prices, **lots)
-
-
 def _of_first_price(value: Callable[[Price], Value]) -> Callable[[FitDocument, CardRow], Value]:
     """What all prices of a row's first seller share; None where it has none."""
     return lambda document, row: value(row.prices[0]) if row.prices else None
@@ -161,6 +146,28 @@ def _of_first_book(value: Callable[[BookFigures], Value]) -> Callable[[FitDocume
         return value(books[0]) if books else None
 
     return read
+
+
+def _of_plan(value: Callable[[ArrangementFigures], Value]) -> Callable[[FitDocument, CardRow], Value]:
+    """What holds for the row's arrangement; None where no number of its cards serves the scenario."""
+    return lambda document, row: value(row.arrangements[0]) if row.arrangements else None
+
+
+def _tensor_parallel_size(document: FitDocument, row: CardRow) -> Value:
+    """The ranks of a copy: those of its arrangement, or of a server's start."""
+    if row.start is not None:
+        return row.start.tensor_parallel_size
+    return row.arrangements[0].tensor_parallel_size if row.arrangements else None
+
+
+def _device_column(key: str, title: str) -> Column:
+    """A size of the fullest device of the row's arrangement."""
+
+    def read(document: FitDocument, row: CardRow) -> int | None:
+        size: int | None = getattr(row.arrangements[0], key) if row.arrangements else None
+        return size
+
+    return Column(f"device_{key}", title, read, lambda document, row: _gib(read(document, row)), on_screen=False)
 
 
 def _of_throughput(value: Callable[[ThroughputFigures], Value]) -> Callable[[FitDocument, CardRow], Value]:
@@ -213,7 +220,7 @@ PRICE_COLUMNS: tuple[Column, ...] = (
         for days in TERMS
     ),
 )
-"""Prices, speed and cost: of the row's first seller; `by_seller` gives a row for each."""
+"""Prices, speed and cost: of the row's first seller; `rows.by_seller` gives a row for each."""
 
 
 def _day(day: datetime.date | None) -> str | None:
@@ -257,6 +264,14 @@ COLUMNS: tuple[Column, ...] = (
         lambda document, row: max_context_text(row),
     ),
     _column("arrangement", "arrangement", lambda document, row: row.arrangement, on_screen=False),
+    _column("tensor_parallel_size", "tensor parallel", _tensor_parallel_size, on_screen=False),
+    _column("pipeline_parallel_size", "pipeline", _of_plan(lambda one: one.pipeline_parallel_size), on_screen=False),
+    _column("copies", "copies", _of_plan(lambda one: one.copies), on_screen=False),
+    _column("sequences_per_copy", "sequences a copy", _of_plan(lambda one: one.sequences_per_copy), on_screen=False),
+    _device_column("need_bytes", "need of a device"),
+    _device_column("need_lower_bytes", "need of a device, lower"),
+    _device_column("need_upper_bytes", "need of a device, at most"),
+    _column("arrangement_evidence", "arrangement evidence", _of_plan(lambda one: str(one.evidence)), on_screen=False),
     Column(
         "cards_needed",
         "cards",

@@ -259,6 +259,7 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
     whole = best is None or str(best.arrangement) == str(verdict.arrangement)
     found = throughput_of(profile, verdict, shape) if whole else None
     rate = found if isinstance(found, Throughput) else None
+    offered = offers.of(verdict.card.id)
     untimed = (found.why,) if isinstance(found, NoThroughput) and found.measured_here else ()
     return CardRow(
         card=verdict.card.id,
@@ -285,11 +286,13 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         lot_size=offers.lot_size(verdict.card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
-        prices=prices_of(offers.of(verdict.card.id), None if best is None else best.cards_needed, rate),
+        prices=prices_of(offered, None if best is None else best.cards_needed, rate),
         remarks=(*verdict.remarks, *untimed),
         evidence=verdict.evidence,
         throughput=None if rate is None else throughput_figures(rate),
-        arrangements=arrangement_figures(advice.plans),
+        arrangements=arrangement_figures(
+            advice.plans, lambda plan: prices_of(offered, plan.cards_needed, rate if plan is best else None)
+        ),
         changes=change_figures(advice.changes),
     )
 

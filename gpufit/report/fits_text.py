@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import SYMBOLS, lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
 from gpufit.units import format_tokens
 
 LEGEND = (
-    "✓ fits, ≈ too close, ✗ does not fit, ? unknown; beside it the lots to order, - where no count of copies serves"
+    "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown; beside it the lots to order, - where no number serves"
 )
 """What the signs of a matrix mean."""
+
+SEVERAL = "several"
+"""What is not said of one card but of several together: they serve what one alone does not."""
 
 _FOR_ALL = "all, in turn"
 
@@ -26,6 +30,15 @@ class Matrix:
     """Which profile it is for; empty where it has all of them."""
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    questions: tuple[FitDocument, ...]
+    """Those that the columns after the card are of; columns beyond them are of all."""
+
+    def answer(self, card: str, column: int) -> str | None:
+        """A cell's verdict, or SEVERAL; None for a column that is not of one question."""
+        if not 1 <= column <= len(self.questions):
+            return None
+        row = next(one for one in self.questions[column - 1].cards if one.card == card)
+        return SEVERAL if row.verdict is not Verdict.FITS and row.cards_needed is not None else str(row.verdict)
 
 
 def fits_headline(document: FitsDocument) -> list[str]:
@@ -48,7 +61,7 @@ def matrices(document: FitsDocument) -> list[Matrix]:
     """Cards x scenarios, a table a profile; cards x profiles in one table where there is one scenario."""
     if len(document.documents) == len(document.profiles):
         headers = ("card", *(answer.label for answer in document.profiles))
-        return [Matrix("", headers, _rows(document.documents))]
+        return [Matrix("", headers, _rows(document.documents), document.documents)]
     return [_matrix(document, answer) for answer in document.profiles]
 
 
@@ -85,7 +98,7 @@ def _matrix(document: FitsDocument, answer: ProfileAnswer) -> Matrix:
         for card in answer.cards_for_all:
             for_all[card.card].append(card.tightest_scenario)
     rows = tuple((*row, *for_all[row[0]]) for row in _rows(scenarios))
-    return Matrix(answer.label if len(document.profiles) > 1 else "", tuple(headers), rows)
+    return Matrix(answer.label if len(document.profiles) > 1 else "", tuple(headers), rows, scenarios)
 
 
 def _order(card: CardForAll) -> str:

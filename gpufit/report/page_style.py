@@ -12,6 +12,7 @@ STYLE = (
   color-scheme: light dark;
   --paper: #ffffff; --ink: #1b2430; --dim: #576173; --line: #d5dae3; --shade: #f3f5f9; --track: #e8ecf3;
   --fits: #0b6b34; --close: #7a5200; --not: #b3201f; --unknown: #576173;
+  --several: #1d4f91; --several-shade: #e3edfa;
   --fits-shade: #e2f5e9; --close-shade: #fdf1d0; --not-shade: #fde4e3; --unknown-shade: #eceff4;
   --mark: #10161f; --halo: #ffffff;
 }
@@ -19,6 +20,7 @@ STYLE = (
   :root {
     --paper: #0f131a; --ink: #d5dae3; --dim: #98a3b5; --line: #2d3748; --shade: #171d27; --track: #222b39;
     --fits: #62d68a; --close: #ffcf5c; --not: #ff8b8b; --unknown: #98a3b5;
+    --several: #8fbcff; --several-shade: #16273f;
     --fits-shade: #12301f; --close-shade: #33290d; --not-shade: #3a1a1d; --unknown-shade: #1f2734;
     --mark: #ffffff; --halo: #0f131a;
   }
@@ -33,6 +35,10 @@ body {
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .4rem }
 h2 { font-size: 1.15rem; margin: 2.2rem 0 .6rem; padding-bottom: .25rem; border-bottom: 1px solid var(--line) }
 p, ul, ol, dl { margin: .4rem 0 }
+a { color: inherit; text-decoration-color: var(--dim); text-underline-offset: .2em }
+a:hover, a:focus-visible { text-decoration-thickness: 2px }
+article + article { margin-top: 3.5rem; padding-top: 1.5rem; border-top: 4px double var(--line) }
+.back { margin: 0 0 .4rem; font-size: .875rem }
 .dim, small, caption, figcaption { color: var(--dim) }
 code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace }
 .tally { list-style: none; display: flex; flex-wrap: wrap; gap: .5rem; padding: 0; margin: .8rem 0 0 }
@@ -41,19 +47,21 @@ code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaV
 .too_close { color: var(--close); background: var(--close-shade) }
 .does_not_fit { color: var(--not); background: var(--not-shade) }
 .unknown { color: var(--unknown); background: var(--unknown-shade) }
+.several { color: var(--several); background: var(--several-shade) }
 .facts { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.2rem }
 .facts dt { color: var(--dim) }
 .facts dd { margin: 0 }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .875rem }
-caption { text-align: left; padding: .4rem .7rem; caption-side: bottom }
-caption span { position: sticky; left: .7rem; display: inline-block; max-width: calc(100vw - 4rem) }
-th, td { padding: .35rem .7rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .85rem }
+caption { text-align: left; padding: .4rem .55rem; caption-side: bottom }
+caption span { position: sticky; left: .55rem; display: inline-block; max-width: calc(100vw - 4rem) }
+th, td { padding: .35rem .55rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
 thead th { background: var(--shade); color: var(--dim); font-weight: 600; border-bottom: 1px solid var(--line) }
 tbody tr + tr > * { border-top: 1px solid var(--line) }
 .left { text-align: left }
-tbody th { text-align: left; font-weight: 600; background: var(--paper); white-space: normal; min-width: 9rem;
+tbody th { text-align: left; font-weight: 600; background: var(--paper); white-space: normal; min-width: 9.5rem;
   max-width: 22rem; overflow-wrap: anywhere }
+td small { display: block }
 tbody th small { display: block; font-weight: 400 }
 th:first-child { position: sticky; left: 0 }
 td.words { white-space: normal; text-align: left; min-width: 16rem; max-width: 44rem; overflow-wrap: anywhere }
@@ -61,7 +69,7 @@ td.verdict { font-weight: 600; text-align: left }
 tr.total > * { border-top: 2px solid var(--line); font-weight: 600 }
 figure { margin: 0 }
 .bars { list-style: none; padding: 0; margin: .6rem 0 }
-.bars li { display: grid; grid-template-columns: minmax(9rem, 17rem) minmax(10rem, 1fr) minmax(9rem, 14rem);
+.bars li { display: grid; grid-template-columns: minmax(9rem, 17rem) minmax(10rem, 1fr) minmax(9rem, 17rem);
   gap: 0 1rem; align-items: center; padding: .3rem 0; border-bottom: 1px solid var(--line); break-inside: avoid }
 .bars .name { font-weight: 600; line-height: 1.3 }
 .bars .name small { display: block; font-weight: 600; background: none }
@@ -97,9 +105,12 @@ footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--lin
 @media print {
   @page { size: A4 landscape; margin: 11mm }
   :root { color-scheme: light; --paper: #fff; --ink: #000; --dim: #444; --line: #bbb; --shade: #f3f5f9;
-    --track: #eceff4; --fits: #0b6b34; --close: #7a5200; --not: #b3201f; --unknown: #444; --mark: #000; --halo: #fff;
+    --track: #eceff4; --fits: #0b6b34; --close: #7a5200; --not: #b3201f; --unknown: #444;
+    --several: #1d4f91; --several-shade: #e3edfa; --mark: #000; --halo: #fff;
     --fits-shade: #e2f5e9; --close-shade: #fdf1d0; --not-shade: #fde4e3; --unknown-shade: #eceff4 }
   body { padding: 0; max-width: none; font-size: 9pt }
+  article + article { break-before: page; margin: 0; padding: 0; border: 0 }
+  .back { display: none }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact }
   .scroll { overflow: visible; border: 0 }
   table { font-size: 7.5pt }

@@ -24,7 +24,7 @@ def plan_lines(document: FitDocument) -> list[str]:
 def _lines(row: CardRow) -> list[str]:
     lines = []
     plans = [
-        f"{one.cards_needed} {'card' if one.cards_needed == 1 else 'cards'}: {arrangement_words(one)}, at most "
+        f"{one.cards_needed:,} {'card' if one.cards_needed == 1 else 'cards'}: {arrangement_words(one)}, at most "
         f"{format_size(one.need_upper_bytes)} each"
         for one in row.arrangements
     ]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gpufit.advice.arrangements import Plan
 from gpufit.advice.changes import ChangeKind, NearestChange
 from gpufit.advice.verdict import Arrangement
 from gpufit.memory.carry import BETWEEN_CARDS
 from gpufit.profile.record import Evidence, Record
+from gpufit.report.prices import Price
 from gpufit.units import format_size, format_tokens
 
 
@@ -33,6 +34,8 @@ class ArrangementFigures(Record, frozen=True, kw_only=True):
     evidence: Evidence
     serve_command: str = ""
     """One line for a shell that starts a copy; empty where the engine is no server."""
+    prices: tuple[Price, ...] = ()
+    """As a card's, for the lots of this arrangement; what work costs only where this arrangement was measured."""
 
 
 class ChangeFigures(Record, frozen=True, kw_only=True):
@@ -45,8 +48,10 @@ class ChangeFigures(Record, frozen=True, kw_only=True):
     words: str
 
 
-def arrangement_figures(plans: Iterable[Plan]) -> tuple[ArrangementFigures, ...]:
-    """The plans of a card, fewest cards first."""
+def arrangement_figures(
+    plans: Iterable[Plan], prices: Callable[[Plan], tuple[Price, ...]]
+) -> tuple[ArrangementFigures, ...]:
+    """The plans of a card, fewest cards first, each with its prices."""
     return tuple(
         ArrangementFigures(
             arrangement=str(one.arrangement),
@@ -61,6 +66,7 @@ def arrangement_figures(plans: Iterable[Plan]) -> tuple[ArrangementFigures, ...]
             need_lower_bytes=one.need_lower_bytes,
             need_upper_bytes=one.need_upper_bytes,
             evidence=one.evidence,
+            prices=prices(one),
         )
         for one in plans
     )
@@ -78,12 +84,12 @@ def arrangement_words(one: ArrangementFigures) -> str:
     """An arrangement in a few words: `2 copies, each over 4 (tensor parallel)`."""
     over = ""
     if one.tensor_parallel_size > 1:
-        over = f"over {one.tensor_parallel_size} (tensor parallel)"
+        over = f"over {one.tensor_parallel_size:,} (tensor parallel)"
     elif one.pipeline_parallel_size > 1:
-        over = f"over {one.pipeline_parallel_size} (pipeline)"
+        over = f"over {one.pipeline_parallel_size:,} (pipeline)"
     if one.copies == 1:
         return f"one copy {over}" if over else "one card serves all"
-    return f"{one.copies} copies, each {over}" if over else f"{one.copies} copies"
+    return f"{one.copies:,} copies, each {over}" if over else f"{one.copies:,} copies"
 
 
 def _words(one: NearestChange) -> str:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gpufit.catalog.offers import TERMS
-from gpufit.report.cells import by_seller, lots_text
+from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
+from gpufit.report.rows import by_seller
 
 PRICE_HEADERS = ("card", "seller", "lots", *(f"total, {days} days" for days in TERMS), "currency", "offered on")
 """The columns of the price table; the price of all lots, for the whole term."""
@@ -25,7 +26,7 @@ def price_rows(document: FitDocument) -> list[list[str]]:
             lots_text(sold),
             *_totals(sold.prices),
             first.currency or "",
-            _day(document, first),
+            day_text(document, first),
         ]
         for row in document.cards
         for sold in by_seller(row)
@@ -39,7 +40,7 @@ def _totals(prices: Sequence[Price]) -> list[str]:
     return ["" if (total := by_term.get(days)) is None else money(total) for days in TERMS]
 
 
-def _day(document: FitDocument, price: Price) -> str:
+def day_text(document: FitDocument, price: Price) -> str:
     """The day of a price, marked where it has to be asked for again."""
     if price.offered_on is None:
         return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 from gpufit.errors import UsageError
 
@@ -52,13 +52,8 @@ class Format(Protocol):
         """The whole output; the same document always gives the same bytes."""
         ...
 
-
-@runtime_checkable
-class ManyFormat(Format, Protocol):
-    """A format that holds the answers to several questions, too."""
-
     def render_fits(self, documents: FitsDocument) -> bytes:
-        """The whole output; the same documents always give the same bytes."""
+        """The answers to several questions; the same documents always give the same bytes."""
         ...
 
 
@@ -79,15 +74,6 @@ def load_format(name: str) -> Format:
         raise UsageError(f"no output format {name!r}; choose one of {', '.join(FORMATS)}")
     module: Format = importlib.import_module(FORMATS[name])
     return module
-
-
-def load_many_format(name: str) -> ManyFormat:
-    """The same, for several questions. Raises UsageError for a format that holds one alone."""
-    form = load_format(name)
-    if isinstance(form, ManyFormat):
-        return form
-    known = ", ".join(one for one in FORMATS if isinstance(load_format(one), ManyFormat))
-    raise UsageError(f"{name} holds one profile at one scenario; for several choose one of {known}")
 
 
 def load_compare_format(name: str) -> CompareFormat:

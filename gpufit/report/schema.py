@@ -11,19 +11,26 @@ from typing import Any
 import msgspec
 
 from gpufit.profile.record import Profile
+from gpufit.report.compare_document import CompareDocument
 from gpufit.report.document import FitDocument
+from gpufit.report.fits_document import FitsDocument
+from gpufit.report.order_document import OrderDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "fit": (FitDocument, "what `gpufit fit --json` and `gpufit estimate --json` write"),
+    "fits": (FitsDocument, "what `gpufit fit --json` writes for several profiles or scenarios"),
+    "order": (OrderDocument, "what `gpufit order --json` writes"),
+    "compare": (CompareDocument, "what `gpufit compare --json` writes"),
     "profile": (Profile, "a profile, as `gpufit profile`, `simulate` and `estimate --save` write it"),
 }
 """What has a schema: its record, and where it comes from."""
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """The schema of a document by its name in DOCUMENTS; a document of another `schema_version` is not valid by it.
+    """The schema of a document by its name in DOCUMENTS; one of another `schema_version`, or that holds one of another,
+    is not valid by it.
 
     A key that has a default may be missing, since files written before it was added are still read; all that this
     version writes has every key.
@@ -32,8 +39,10 @@ def schema_of(name: str) -> dict[str, Any]:
     (reference,), definitions = msgspec.json.schema_components([root], ref_template="#/$defs/{name}")
     for record in {record.__name__: record for record in _records(root)}.values():
         _describe(definitions[record.__name__], record)
-    version = definitions[root.__name__]["properties"]["schema_version"]
-    version["const"] = version.pop("default")
+    for definition in definitions.values():
+        version = definition.get("properties", {}).get("schema_version")
+        if version is not None:
+            version["const"] = version.pop("default")
     title = f"gpufit {name}: {words}"
     return {"$schema": DIALECT, "title": title, **reference, "$defs": dict(sorted(definitions.items()))}
 

@@ -11,7 +11,7 @@ from gpufit.advice.changes import ChangeKind
 from gpufit.advice.served import Question, ServedModel
 from gpufit.advice.starts import StartVerdict
 from gpufit.advice.verdict import Verdict
-from gpufit.catalog.offers import Offers
+from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.memory.engines.base import Part
 from gpufit.memory.engines.vllm.dtypes import torch_name
 from gpufit.memory.engines.vllm.layers import kinds_of, token_bytes
@@ -86,7 +86,8 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> Card
     length = asked.question.settings.max_model_len
     served, card = verdict.served, verdict.card
     need, capacity = served.need(length), card.capacity_bytes
-    plans = _arrangements(asked, verdict)
+    offered = offers.of(card.id)
+    plans = _arrangements(asked, verdict, offered)
     best = plans[0] if plans else None
     return CardRow(
         card=card.id,
@@ -111,7 +112,7 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> Card
         lot_size=offers.lot_size(card.id),
         lots=None if best is None else best.lots,
         idle_cards=None if best is None else best.idle_cards,
-        prices=prices_of(offers.of(card.id), None if best is None else best.cards_needed),
+        prices=prices_of(offered, None if best is None else best.cards_needed),
         remarks=verdict.remarks,
         evidence=served.start.evidence,
         arrangements=plans,
@@ -144,9 +145,13 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
     )
 
 
-def _arrangements(asked: ServedModel, verdict: StartVerdict) -> tuple[ArrangementFigures, ...]:
-    """The plans, each with the command that starts one copy."""
-    figures = arrangement_figures(one.plan for one in verdict.plans)
+def _arrangements(
+    asked: ServedModel, verdict: StartVerdict, offered: Sequence[tuple[OfferBook, Offer]]
+) -> tuple[ArrangementFigures, ...]:
+    """The plans, each with its prices and the command that starts one copy."""
+    figures = arrangement_figures(
+        [one.plan for one in verdict.plans], lambda plan: prices_of(offered, plan.cards_needed)
+    )
     commands = [_command(asked, one.served.start) for one in verdict.plans]
     return tuple(structs.replace(one, serve_command=command) for one, command in zip(figures, commands, strict=True))
 

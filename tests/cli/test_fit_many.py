@@ -140,6 +140,29 @@ def test_the_workbook_has_every_row_of_the_csv(gpufit: Run, tmp_path: Path) -> N
         assert float(str(line[at[3]])) * 2**30 == pytest.approx(int(row["need_bytes"]), abs=1)
 
 
+def test_the_page_has_the_matrix_of_the_table_and_each_question_s_headline(gpufit: Run, tmp_path: Path) -> None:
+    done = gpufit(
+        "fit", SMOLLM2, MINILM, "--scenario", "a=128x4", "--scenario", "b=512x64", *CARDS, "-o", tmp_path / "x.html"
+    )
+    assert (done.code, done.stdout) == (0, "")
+    page = (tmp_path / "x.html").read_text()
+    lines = [
+        [re.sub("<[^>]+>", "", cell) for cell in re.findall(r"<t[hd].*?</t[hd]>", line)]
+        for line in re.findall(r"<tr>.*?</tr>", page)
+    ]
+    table = gpufit("fit", SMOLLM2, MINILM, "--scenario", "a=128x4", "--scenario", "b=512x64", *CARDS).stdout
+    shown = [
+        re.split(r" {2,}", line)
+        for line in table.split("\n\n\n")[0].splitlines()
+        if re.match(r"(t4|l4|h200|b200)-", line)
+    ]
+    assert len(shown) == 2 * 4
+    assert all(line in lines for line in shown)
+    assert re.findall(r"<h1>(.*?)</h1>", page)[1:] == [
+        f"{name} · {profile.stem}" for profile in (SMOLLM2, MINILM) for name in "ab"
+    ]
+
+
 def test_several_profiles_without_scenarios_stand_side_by_side(gpufit: Run) -> None:
     text = gpufit("fit", SMOLLM2, MINILM, "--context", "512", "--concurrency", "4", *CARDS).stdout
     summary = text.split("\n\n\n")[0]

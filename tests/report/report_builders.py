@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+from gpufit.advice.changes import ChangeKind
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import (
@@ -19,6 +20,7 @@ from gpufit.profile.record import (
     Quantization,
 )
 from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.plans import ArrangementFigures, ChangeFigures
 from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 
 GIB = 2**30
@@ -63,6 +65,25 @@ def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR", **
     )
 
 
+def arranged(arrangement: str, cards: int, lots: int, need: int, **fields: Any) -> ArrangementFigures:
+    """A way to take a card, in lots of two."""
+    given: dict[str, Any] = {
+        "arrangement": arrangement,
+        "tensor_parallel_size": 1,
+        "pipeline_parallel_size": 1,
+        "copies": 1,
+        "sequences_per_copy": 7,
+        "cards_needed": cards,
+        "lots": lots,
+        "idle_cards": 2 * lots - cards,
+        "need_bytes": need,
+        "need_lower_bytes": need - 1,
+        "need_upper_bytes": need + 1,
+        "evidence": Evidence.SCALED,
+    }
+    return ArrangementFigures(**given | fields)
+
+
 FITS = CardRow(
     card="x1-80gb",
     name="Größte Card ✓ 测试",
@@ -103,6 +124,15 @@ FITS = CardRow(
         how="=7 inputs | in 140.00 s",
         evidence=Evidence.SCALED,
     ),
+    arrangements=(
+        arranged(
+            "single",
+            1,
+            1,
+            20 * GIB,
+            prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+        ),
+    ),
 )
 
 DOES_NOT_FIT = CardRow(
@@ -131,6 +161,10 @@ DOES_NOT_FIT = CardRow(
     prices=prices(None, None, None, currency=None),
     remarks=("no bfloat16 | in hardware",),
     evidence=Evidence.ASSUMED,
+    changes=(
+        ChangeFigures(kind=ChangeKind.CONTEXT, value="1", need_upper_bytes=None, words="=1+1 | größer ✓ 测试"),
+        ChangeFigures(kind=ChangeKind.CARD, value="+x2", need_upper_bytes=HUGE, words=SCRIPT),
+    ),
 )
 
 UNKNOWN = CardRow(
@@ -187,6 +221,24 @@ TOO_CLOSE = CardRow(
     prices=prices(0.01, 2.0, 3.0, lots=2),
     remarks=(),
     evidence=Evidence.SCALED,
+    arrangements=(
+        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=prices(0.01, 2.0, 3.0, lots=2)),
+        arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, lots=2)),
+        arranged(
+            "pipeline",
+            1_000_001,
+            500_001,
+            HUGE,
+            pipeline_parallel_size=1_000_001,
+            evidence=Evidence.ASSUMED,
+            prices=prices(None, 2.0, None, lots=500_001),
+        ),
+    ),
+    changes=(
+        ChangeFigures(kind=ChangeKind.CONCURRENCY, value="3", need_upper_bytes=None, words="-3 at once fit"),
+        ChangeFigures(kind=ChangeKind.KV_CACHE, value="fp8", need_upper_bytes=19 * GIB, words="@FP8\nsecond | line"),
+        ChangeFigures(kind=ChangeKind.WEIGHTS, value="4-bit", need_upper_bytes=1, words=LONG_NAME),
+    ),
 )
 
 

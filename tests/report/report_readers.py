@@ -24,6 +24,7 @@ from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.terms import Shape
 from gpufit.report.document import FitDocument
 from gpufit.report.registry import load_format
+from gpufit.sources.estimate.request import EstimateRequest
 from gpufit.sources.estimate.vllm import VllmRequest
 
 CATALOG: Catalog = load_folders([shipped_catalog_dir()])
@@ -60,6 +61,16 @@ def served_document(folder: Path, *cards: str) -> FitDocument:
     (model / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
     request = VllmRequest(model=str(model), max_model_len=16384, concurrency=16, tensor_parallel=2)
     return flows.start_vllm(request, CATALOG, CATALOG.offers(TODAY), find_cards(CATALOG, cards))
+
+
+def divided_document(folder: Path, *cards: str) -> FitDocument:
+    """A model of 70 x 10^9 parameters, which takes several of most cards."""
+    model = folder / "llama-70b"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-70B"]))
+    profile = flows.estimate(EstimateRequest(model=str(model), context_tokens=8192, concurrency=8))
+    found = find_cards(CATALOG, cards)
+    return flows.fit(profile, str(model), Shape(8192, 1, 8), CATALOG, make_offers(BOOK), found)
 
 
 def as_json(document: FitDocument) -> dict[str, Any]:

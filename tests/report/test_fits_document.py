@@ -10,16 +10,11 @@ import msgspec
 import pytest
 from report_builders import DOES_NOT_FIT, FITS, TOO_CLOSE, UNKNOWN, hard_document
 
-from gpufit.errors import UsageError
 from gpufit.profile.record import Evidence
-from gpufit.report import registry
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument, build_fits_document, named
 from gpufit.report.fits_text import matrices, verdict_lines
-from gpufit.report.registry import FORMATS, ManyFormat, load_format, load_many_format
-
-MANY = sorted(name for name in FORMATS if isinstance(load_format(name), ManyFormat))
-"""The formats of several questions."""
+from gpufit.report.registry import FORMATS, load_format
 
 
 def asked(name: str | None, *cards: CardRow, profile: str = "profiles/a.json", **changes: Any) -> FitDocument:
@@ -96,14 +91,14 @@ def hard_questions() -> FitsDocument:
     )
 
 
-@pytest.mark.parametrize("name", sorted(set(MANY) - {"xlsx"}))
+@pytest.mark.parametrize("name", sorted(set(FORMATS) - {"xlsx"}))
 def test_hard_names_harm_no_text_format(name: str) -> None:
-    text = load_many_format(name).render_fits(hard_questions()).decode()
+    text = load_format(name).render_fits(hard_questions()).decode()
     assert "\x1b" not in text
     assert "größer" in text
     if name == "csv":
         rows = list(csv.reader(io.StringIO(text)))
-        assert len(rows) == 1 + 2 * 2 * 4
+        assert len(rows) == 1 + 2 * 2 * (4 + 2)  # the last card has three arrangements
         assert {len(line) for line in rows} == {len(rows[0])}
         assert {line[1] for line in rows[1:]} == {"'=größer|✓", "'-2"}
     if name == "markdown":
@@ -114,27 +109,12 @@ def test_hard_names_harm_no_text_format(name: str) -> None:
         assert columns == {5 if "decided" not in matrix[0] else 6}
 
 
-@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("name", sorted(FORMATS))
 def test_the_same_questions_give_the_same_bytes(name: str) -> None:
-    render = load_many_format(name).render_fits
+    render = load_format(name).render_fits
     assert render(hard_questions()) == render(hard_questions())
 
 
 def test_json_reads_back_as_the_document() -> None:
-    rendered = load_many_format("json").render_fits(hard_questions())
+    rendered = load_format("json").render_fits(hard_questions())
     assert msgspec.json.decode(rendered, type=FitsDocument) == hard_questions()
-
-
-def test_a_format_of_one_question_is_refused_with_those_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    class OneQuestion:
-        BINARY = False
-
-        def render_fit(self, document: FitDocument) -> bytes:
-            return b""
-
-    monkeypatch.setitem(registry.FORMATS, "single", "nowhere")
-    real = load_format
-    monkeypatch.setattr(registry, "load_format", lambda name: OneQuestion() if name == "single" else real(name))
-    with pytest.raises(UsageError, match="single holds one profile at one scenario; for several choose one of table, "):
-        load_many_format("single")
-    assert load_many_format("csv") is real("csv")

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_builders import FITS, GIB, LONG_NAME, SCRIPT, TOO_CLOSE, hard_document
-from report_readers import BOOK, Node, Page, as_page, document_without_cards, real_document, served_document
+from report_readers import (
+    BOOK,
+    Node,
+    Page,
+    as_page,
+    divided_document,
+    document_without_cards,
+    real_document,
+    served_document,
+)
 
 from gpufit.advice.verdict import Verdict
 from gpufit.report.bars import CEILING_AT, card_bar, draw
@@ -24,12 +33,14 @@ from gpufit.report.registry import load_format
 
 
 @pytest.fixture(
-    params=["hard", "real", "priced", "served", "served one", "without cards"],
+    params=["hard", "real", "priced", "divided", "served", "served one", "without cards"],
 )
 def document(request: pytest.FixtureRequest, tmp_path: Path) -> FitDocument:
     if request.param.startswith("served"):
         cards = ("h100-sxm",) if request.param == "served one" else ("h100-sxm", "b200", "l40s", "l4")
         return served_document(tmp_path, *cards)
+    if request.param == "divided":
+        return divided_document(tmp_path, "l40s", "h200-sxm", "b200", "t4")
     if request.param == "without cards":
         return document_without_cards()
     return hard_document() if request.param == "hard" else real_document(BOOK if request.param == "priced" else None)

@@ -16,10 +16,15 @@ from typing import Any
 
 import openpyxl
 import pytest
+from builders import make_offers, make_profile
 from model_files import REPOSITORY
 from report_builders import hard_document
-from report_readers import BOOK, real_document, served_document
+from report_readers import BOOK, CATALOG, real_document, served_document
 
+from gpufit import flows
+from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.memory.terms import Shape
+from gpufit.report.document import FitDocument
 from gpufit.report.registry import load_format
 from scripts import look_at_reports as look
 
@@ -38,9 +43,22 @@ def computed(path: Path, folder: Path) -> Any:
     return openpyxl.load_workbook(look.convert(path, "xlsx", folder), data_only=True)
 
 
+def two_sellers() -> FitDocument:
+    """One sells an L4 in lots of four, the other B200s in lots of eight."""
+    other = OfferBook(
+        name="other",
+        currency="EUR",
+        offers=(
+            Offer(card="l4-24gb", lot_size=4, price_7_days=99.5, currency="EUR"),
+            Offer(card="b200-sxm-180gb", lot_size=8, price_7_days=5000.0, currency="EUR"),
+        ),
+    )
+    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, make_offers(BOOK, other))
+
+
 @has("soffice")
 def test_stored_values_of_formulas_are_those_that_libreoffice_computes(tmp_path: Path) -> None:
-    for number, document in enumerate((hard_document(), real_document(BOOK))):
+    for number, document in enumerate((hard_document(), real_document(BOOK), two_sellers())):
         folder = tmp_path / str(number)
         folder.mkdir()
         original = folder / "original.xlsx"

@@ -6,12 +6,15 @@ import csv
 import datetime
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import openpyxl
 import pytest
 from builders import TODAY, make_card, make_cell, make_offers, make_profile
+from public_models import CONFIGS
+from report_readers import Node, as_page, as_workbook
 
 from gpufit import flows
 from gpufit.catalog.offers import Offer, OfferBook
@@ -21,6 +24,8 @@ from gpufit.profile.record import DeviceInfo, Evidence, Profile
 from gpufit.report.document import FitDocument
 from gpufit.report.price_text import cost_rows, price_lines, price_rows
 from gpufit.report.registry import FORMATS, load_format
+from gpufit.report.rows import by_arrangement
+from gpufit.sources.estimate.request import EstimateRequest
 
 SHAPE = Shape(512, 4, 4)
 CARD = make_card("x1-80gb", device_names=("MAKER X1",), pci_ids=("10de:1111",))
@@ -144,6 +149,8 @@ def test_a_stale_price_is_flagged_in_every_format() -> None:
     (stored,) = json.loads(found["json"])["offer_books"]
     assert (stored["offered_on"], stored["age_days"], stored["stale"]) == ("2025-12-17", 74, True)
     assert "2025-12-17, stale" in found["table"].decode()
+    assert "2025-12-17, stale" in found["html"].decode()
+    assert "2025-12-17, stale" in in_cells
 
 
 def test_a_price_of_thirty_days_is_not_flagged_and_one_of_tomorrow_is() -> None:
@@ -170,6 +177,72 @@ def test_csv_has_a_row_for_each_seller_of_a_card() -> None:
         ("x1-80gb", "bulk Ltd", "1", "2400.0"),
         ("x2-80gb", "acme Ltd", "1", ""),
     ]
+
+
+def test_csv_has_a_row_for_each_arrangement_and_of_those_for_each_seller(tmp_path: Path) -> None:
+    """70.6 x 10^9 parameters of two bytes are 131 GiB: several cards of 80 GiB."""
+    model = tmp_path / "llama-70b"
+    model.mkdir()
+    (model / "config.json").write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-70B"]))
+    profile = flows.estimate(EstimateRequest(model=str(model), context_tokens=8192, concurrency=8))
+    card = make_card("x1-80gb")
+    single = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=100.0))
+    eights = book("bulk", Offer(card="x1-80gb", lot_size=8, price_7_days=720.0))
+    document = flows.fit(profile, "p", Shape(8192, 1, 8), Catalog(cards=(card,)), make_offers(single, eights), (card,))
+    plans = document.cards[0].arrangements
+    assert {one.arrangement for one in plans} == {"sharded", "pipeline"}
+    text = load_format("csv").render_fit(document).decode()
+    found = [
+        [row[key] for key in ("arrangement", "seller", "cards_needed", "lots", "idle_cards", "total_price_7_days")]
+        for row in csv.DictReader(io.StringIO(text))
+    ]
+    expected = []
+    for one in plans:
+        cards = one.cards_needed
+        assert cards <= 8
+        expected += [
+            [one.arrangement, "acme Ltd", str(cards), str(cards), "0", str(100.0 * cards)],
+            [one.arrangement, "bulk Ltd", str(cards), "1", str(8 - cards), "720.0"],
+        ]
+    assert found == expected
+
+
+def test_the_page_and_the_workbook_have_a_line_for_each_seller_with_its_own_lots() -> None:
+    document = document_of(BULK, ACME)
+    lines = as_page(document).section("Prices").all("tbody")[0].all("tr")
+    shown = [[node.text for node in line.children if isinstance(node, Node)] for line in lines]
+    assert [(line[0], line[2], line[3], line[6]) for line in shown] == [
+        ("x1-80gb", "1 x 8 (7 idle)", "bulk Ltd2026-03-01", "2,400.00 EUR"),
+        ("x1-80gb", "1", "acme Ltd2026-03-01", "420.00 EUR"),
+    ]
+    *_, first, second, third = as_workbook(document, values=True)["prices"].iter_rows(values_only=True)
+    # card, lot size, lots, idle cards, seller, the price of a lot and the total of 7 days
+    assert [[row[at] for at in (0, 3, 4, 5, 6, 11, 12)] for row in (first, second, third)] == [
+        ["x1-80gb", 8, 1, 7, "bulk Ltd", 2400, 2400],
+        ["x1-80gb", 1, 1, 0, "acme Ltd", 420, 420],
+        ["x2-80gb", 2, 1, 1, "bulk Ltd", None, None],
+    ]
+    cards = as_workbook(document, values=True)["cards"]
+    titles = [head.value for head in cards[1]]
+    assert [cards[2][titles.index(one)].value for one in ("lots", "idle cards", "price, 7 days")] == [1, 7, 2400]
+
+
+def test_the_page_has_the_cheapest_and_the_cost_of_work() -> None:
+    section = as_page(document_of(ACME, BULK, profile=card_profile())).section("Prices")
+    said = [node.text for node in section.all("li")]
+    assert said == price_lines(document_of(ACME, BULK, profile=card_profile()))
+    _, costs = section.all("table")
+    assert [node.text for node in costs.all("tbody")[0].all("td")][:3] == ["acme Ltd", "7 days", "21.70"]
+
+
+def test_speed_stands_at_the_arrangement_it_was_measured_of_alone() -> None:
+    first, *_ = document_of(ACME, profile=card_profile()).cards
+    assert first.throughput is not None
+    other = msgspec.structs.replace(first.arrangements[0], arrangement="replicas", cards_needed=2, prices=())
+    row = msgspec.structs.replace(first, arrangements=(*first.arrangements, other))
+    one, two = by_arrangement(row)
+    assert (one.arrangement, one.throughput, one.prices) == ("single", first.throughput, first.prices)
+    assert (two.arrangement, two.throughput, two.cards_needed) == ("replicas", None, 2)
 
 
 def test_speed_and_cost_stand_at_the_measured_card_alone() -> None:

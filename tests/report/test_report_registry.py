@@ -24,7 +24,9 @@ def test_every_format_has_a_renderer_a_docstring_and_says_whether_it_is_binary(n
     assert list(inspect.signature(module.render_fit).parameters) == ["document"]
     assert module.BINARY is (name == "xlsx")
     assert module.__doc__
+    assert list(inspect.signature(module.render_fits).parameters) == ["documents"]
     assert module.render_fit.__doc__
+    assert module.render_fits.__doc__
 
 
 def test_every_extension_leads_to_a_format_and_every_format_has_one() -> None:

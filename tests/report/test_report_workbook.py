@@ -18,7 +18,7 @@ from gpufit.report.registry import load_format
 from gpufit.report.workbook.paper import LONGEST_TEXT, Paper
 from gpufit.report.workbook.places import cell, column_range
 
-SHEETS = ["summary", "chart", "cards", "prices", "parts", "scenario", "evidence"]
+SHEETS = ["summary", "chart", "cards", "prices", "arrangements", "parts", "scenario", "evidence"]
 
 
 def rows_of(sheet: object, first: int) -> list[dict[str, object]]:
@@ -32,12 +32,15 @@ def test_the_sheets_are_there_and_headers_stay_in_sight() -> None:
     assert book.sheetnames == SHEETS
     frozen = {sheet.title: sheet.freeze_panes for sheet in book if sheet.title != "chart"}
     assert frozen == {
-        "summary": "B5", "cards": "G2", "prices": "B5", "parts": "B2", "scenario": "B2", "evidence": "A2"
+        "summary": "B5", "cards": "G2", "prices": "B5", "arrangements": "B2", "parts": "B2", "scenario": "B2",
+        "evidence": "A2",
     }  # fmt: skip
 
 
 def test_without_cards_there_is_nothing_to_draw_and_nothing_fails() -> None:
-    assert as_workbook(document_without_cards()).sheetnames == [name for name in SHEETS if name != "chart"]
+    assert as_workbook(document_without_cards()).sheetnames == [
+        name for name in SHEETS if name not in ("chart", "arrangements")
+    ]
 
 
 def test_a_price_is_an_input_and_its_total_a_formula_with_its_value() -> None:
@@ -58,12 +61,12 @@ def test_a_price_is_an_input_and_its_total_a_formula_with_its_value() -> None:
 
 def test_input_cells_are_shaded_and_take_only_what_can_be_a_price() -> None:
     sheet = as_workbook(hard_document())["prices"]
-    shaded = {place.coordinate for row in sheet["A5:M8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
-    assert shaded == {f"{column}{row}" for column in "DHJL" for row in range(5, 9)}
+    shaded = {place.coordinate for row in sheet["A5:O8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
+    assert shaded == {f"{column}{row}" for column in "DJLN" for row in range(5, 9)}
     guards = {str(one.sqref): (one.type, one.operator, one.formula1) for one in sheet.data_validations.dataValidation}
     assert guards == {
         "D5:D8": ("whole", "greaterThanOrEqual", "1"),
-        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "HJL"},
+        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "JLN"},
     }
 
 
@@ -71,7 +74,7 @@ def test_lots_and_totals_of_the_other_sheets_are_looked_up_by_the_card_s_name() 
     book = as_workbook(hard_document())
     titles = [head.value for head in book["cards"][1]]
     at = titles.index("price, 7 days") + 1
-    assert book["cards"].cell(5, at).value == "=INDEX(prices!$K$5:$K$8,MATCH($F5,prices!$A$5:$A$8,0))"
+    assert book["cards"].cell(5, at).value == "=INDEX(prices!$M$5:$M$8,MATCH($F5,prices!$A$5:$A$8,0))"
     titles = [head.value for head in book["summary"][4]]
     at = titles.index("lots") + 1
     assert book["summary"].cell(6, at).value == "=INDEX(prices!$E$5:$E$8,MATCH($A6,prices!$A$5:$A$8,0))"

@@ -28,7 +28,7 @@ from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import refuse_own_input, write_document
 from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
 from gpufit.errors import UsageError
-from gpufit.report.registry import load_format, load_many_format
+from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -76,18 +76,14 @@ def run(arguments: argparse.Namespace) -> int:
     from gpufit.report.fits_document import build_fits_document
 
     _check(arguments)
-    chosen = chosen_format(arguments)
-    several = len(arguments.profiles) * max(len(arguments.scenarios), 1) > 1
-    form = load_many_format(chosen) if several else load_format(chosen)  # refused before anything is worked out
+    form = load_format(chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
     judge = Judge(catalog, chosen_offers(arguments, catalog), tuple(find_cards(catalog, arguments.card)))
     documents = [one for where in arguments.profiles for one in _answers(arguments, where, judge)]
     refuse_own_input(arguments.output, arguments.profiles)
     say_offers(judge.offers)
-    if several:
-        content = load_many_format(chosen).render_fits(build_fits_document(documents))
-    else:
-        content = form.render_fit(documents[0])
+    several = len(documents) > 1
+    content = form.render_fits(build_fits_document(documents)) if several else form.render_fit(documents[0])
     write_document(content, form.BINARY, arguments.output)
     if arguments.output:
         say(f"wrote {arguments.output}")

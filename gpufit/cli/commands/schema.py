@@ -1,4 +1,4 @@
-"""Print the JSON Schema of a fit document or of a profile, made from the records that write them.
+"""Print the JSON Schema of a document or of a profile, made from the records that write them.
 
 Each key says its unit in its name and what it means in its description.
 """
@@ -11,7 +11,13 @@ from pathlib import Path
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.output import write_document
 
-_DOCUMENTS = ("fit", "profile")
+_DOCUMENTS = {
+    "fit": "what `gpufit fit --json` writes (default)",
+    "fits": "the same for several profiles or scenarios",
+    "order": "what `gpufit order --json` writes",
+    "compare": "what `gpufit compare --json` writes",
+    "profile": "what `gpufit profile` writes",
+}
 """Those of `report.schema`, named here so that help needs no records."""
 
 
@@ -20,9 +26,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "document",
         nargs="?",
-        choices=_DOCUMENTS,
+        choices=tuple(_DOCUMENTS),
         default="fit",
-        help="fit: what `gpufit fit --json` writes (default); profile: what `gpufit profile` writes",
+        help="; ".join(f"{name}: {words}" for name, words in _DOCUMENTS.items()),
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="write to FILE")
 

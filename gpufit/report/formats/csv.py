@@ -1,15 +1,16 @@
-"""One row a card and seller as CSV: UTF-8, units in the header, dot decimals, blank for what is not known."""
+"""A row a card, arrangement and seller as CSV: UTF-8, units in the header, dot decimals, blank for what is unknown."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from gpufit.report.cells import Value, by_seller, printable
+from gpufit.report.cells import Value, printable
 from gpufit.report.columns import columns_of, question_columns_of
-from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
+from gpufit.report.rows import rows_of
 
 BINARY = False
 
@@ -19,9 +20,10 @@ https://owasp.org/www-community/attacks/CSV_Injection"""
 
 
 def render_fit(document: FitDocument) -> bytes:
-    """The cards table with every column of `report.columns`; a card that several sellers price has a row for each."""
+    """The cards table with every column of `report.columns`: a row for each way to take a card, its best first, and
+    for each seller who prices it."""
     columns = columns_of(document)
-    rows = ([column.value(document, row) for column in columns] for row in _rows(document))
+    rows = ([column.value(document, row) for column in columns] for row in rows_of(document))
     return _lines([column.key for column in columns], rows)
 
 
@@ -31,14 +33,9 @@ def render_fits(documents: FitsDocument) -> bytes:
     rows = (
         [column.value(document, row) for column in columns]
         for document in documents.documents
-        for row in _rows(document)
+        for row in rows_of(document)
     )
     return _lines([column.key for column in columns], rows)
-
-
-def _rows(document: FitDocument) -> Iterator[CardRow]:
-    for card in document.cards:
-        yield from by_seller(card)
 
 
 def _lines(header: Iterable[str], rows: Iterable[Iterable[Value]]) -> bytes:

@@ -7,14 +7,18 @@ from collections.abc import Iterable
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
-from gpufit.report.cells import PART_TITLES, SYMBOLS, Column, Value, lots_text
+from gpufit.report.cells import PART_TITLES, SYMBOLS, Column
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument, PhaseFigures
 from gpufit.report.evidence import MEANINGS, used_evidence
+from gpufit.report.fits_document import FitsDocument
+from gpufit.report.fits_text import section_title
 from gpufit.report.markup import Markup, element, joined
-from gpufit.report.page_style import STYLE
+from gpufit.report.page_parts import bullets, column_heads, exactly, page, section, table
+from gpufit.report.page_prices import prices_of_page
+from gpufit.report.page_summary import SUMMARY_ID, report_id, summary_of
 from gpufit.report.plan_rows import PLAN_COLUMNS, changed, planned
-from gpufit.report.prices import Price
+from gpufit.report.plan_text import MOST_CARDS
 from gpufit.report.question import question_of
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import MOST_DETAILED, PART_HEADERS, answer_lines, commands, part_rows
@@ -23,66 +27,73 @@ from gpufit.units import format_size
 
 BINARY = False
 
-_NOTHING_IS_LOADED = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-"""What a browser refuses even if a name in the document should find a way past the escaping."""
-
 
 def render_fit(document: FitDocument) -> bytes:
-    """Question, verdicts, bars against ceilings, phases, prices, precision, assumptions and notes."""
-    title = f"gpufit: {document.model.name}"
-    return _page(title, [_report(document, "fit")]).encode()
+    """Verdicts, prices, bars against ceilings, phases, then what was asked, precision, assumptions and notes."""
+    title = document.model.name
+    return page(f"gpufit: {title}", [patterns(), _report(document, "fit", element("h1", title))]).encode()
 
 
-def _page(title: str, reports: Iterable[Markup]) -> str:
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", http_equiv="Content-Security-Policy", content=_NOTHING_IS_LOADED),
-        element("link", rel="icon", href="data:,"),
-        element("title", title),
-        element("style", Markup(STYLE)),
-    )
-    body = element("body", patterns(), *reports)
-    return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+def render_fits(documents: FitsDocument) -> bytes:
+    """The matrix of all questions, which leads to each question's own report below it."""
+    reports = [
+        _report(document, report_id(number), _title_of_one(documents, document))
+        for number, document in enumerate(documents.documents)
+    ]
+    title = f"gpufit: {len(documents.documents)} questions"
+    return page(title, [patterns(), summary_of(documents), *reports]).encode()
 
 
-def _report(document: FitDocument, prefix: str) -> Markup:
+def _title_of_one(documents: FitsDocument, document: FitDocument) -> Markup:
+    """A report's heading among others, and the way back to the summary."""
+    back = element("p", element("a", "↑ all questions", href=f"#{SUMMARY_ID}"), class_="back")
+    return joined([back, element("h1", section_title(documents, document))])
+
+
+def _report(document: FitDocument, prefix: str, title: Markup) -> Markup:
     """One document; `prefix` begins every id, so that several can stand on one page."""
+    judged = bool(document.cards)
     sections = [
-        _header(document),
-        _section("The question", _question(document)),
-        *([_section("Verdicts", _verdicts(document))] if document.cards else ()),
-        *([_section("Parts against each card's ceiling", _bars(document, prefix))] if document.cards else ()),
+        _header(document, title),
+        *([section("Verdicts", _verdicts(document))] if judged else ()),
         *_plans(document),
+        *([section("Prices", prices_of_page(document))] if judged else ()),
+        *([section("Parts against each card's ceiling", _bars(document, prefix))] if judged else ()),
         *_starts(document),
-        _section("Parts at the peak of each phase", _phases(document, prefix)),
-        *([_section("Prices", _prices(document))] if document.cards else ()),
-        _section("Precision", _lines(_found(document))),
-        *([_section("Assumed on the way", _lines(document.assumptions))] if document.assumptions else ()),
+        section("Parts at the peak of each phase", _phases(document, prefix)),
+        section("The question", _question(document)),
+        section("Precision", bullets(_found(document))),
+        *([section("Assumed on the way", bullets(document.assumptions))] if document.assumptions else ()),
         *_notes(document),
-        _section("Evidence", _evidence(document)),
+        section("Evidence", _evidence(document)),
         _footer(document),
     ]
-    return element("article", *sections)
+    return element("article", *sections, id=prefix)
 
 
-def _section(title: str, *content: Markup) -> Markup:
-    return element("section", element("h2", title), *content)
-
-
-def _header(document: FitDocument) -> Markup:
+def _header(document: FitDocument, title: Markup) -> Markup:
     counts = {verdict: sum(row.verdict is verdict for row in document.cards) for verdict in Verdict}
     tally = [
         element("li", f"{SYMBOLS[verdict]}: {count}", class_=str(verdict)) for verdict, count in counts.items() if count
     ]
-    lines = [element("p", line, class_="dim") for line in headline(document).split("\n")]
+    several = _several(document)
+    said = [element("p", line, class_="dim") for line in headline(document).split("\n")]
     return element(
         "header",
-        element("h1", document.model.name),
-        *lines,
+        title,
+        *said,
         element("ul", *tally, class_="tally", aria_label="cards by verdict") if tally else None,
+        element("p", several) if several else None,
     )
+
+
+def _several(document: FitDocument) -> str | None:
+    """Which cards serve as several of one; only how many where there are too many to name."""
+    rows = [row for row in document.cards if row.verdict is not Verdict.FITS and row.cards_needed is not None]
+    if len(rows) > MOST_CARDS:
+        return f"Several of one together serve, too, for {len(rows)} other cards."
+    named = ", ".join(f"{row.cards_needed:,} x {row.card}" for row in rows)
+    return f"Several together serve, too: {named}." if rows else None
 
 
 def _question(document: FitDocument) -> Markup:
@@ -90,28 +101,12 @@ def _question(document: FitDocument) -> Markup:
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
-def _table(caption: str, head: list[Markup], rows: Iterable[Markup]) -> Markup:
-    """A table that scrolls by itself where the screen is narrow, by keyboard as well."""
-    table = element(
-        "table",
-        element("caption", element("span", caption)),
-        element("thead", element("tr", *head)),
-        element("tbody", *rows),
-    )
-    return element("div", table, class_="scroll", role="region", tabindex=0, aria_label=caption)
-
-
-def _heads(titles: Iterable[tuple[str, bool]]) -> list[Markup]:
-    """Column headers; True for those that read left."""
-    return [element("th", title, scope="col", class_="left" if left else None) for title, left in titles]
-
-
 def _verdicts(document: FitDocument) -> Markup:
     columns = screen_columns_of(document)
-    heads = _heads((column.title, reads_left(column)) for column in columns)
+    heads = column_heads((column.title, reads_left(column)) for column in columns)
     rows = [element("tr", *(_cell(column, document, row) for column in columns)) for row in document.cards]
     rest = "every size is that of one rank" if document.serves else "headroom is capacity less need"
-    return _table(f"Offers: {document.offers}. Capacity is what torch sees on a card; {rest}.", heads, rows)
+    return table(f"Offers: {document.offers}. Capacity is what torch sees on a card; {rest}.", heads, rows)
 
 
 def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
@@ -121,14 +116,7 @@ def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
         return element("th", text, name, scope="row")
     if column.key == "verdict":
         return element("td", text, class_=f"verdict {row.verdict}")
-    return element("td", _exactly(value, text), class_="left" if reads_left(column) else None)
-
-
-def _exactly(value: Value, text: str) -> Markup | str:
-    """A rounded number with the whole one behind it, for programs and for whoever points at it."""
-    if isinstance(value, str) or value is None or not text or text == str(value):
-        return text
-    return element("data", text, value=value, title=f"{value:,}")
+    return element("td", exactly(value, text), class_="left" if reads_left(column) else None)
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
@@ -182,12 +170,12 @@ def _phase_table(phases: dict[str, PhaseFigures], with_cards: bool) -> Markup:
         rows.append(_size_row("surely enough", [one.need_upper_bytes for one in phases.values()]))
     evidence = [element("td", str(one.evidence)) for one in phases.values()]
     rows.append(element("tr", element("th", "evidence", scope="row"), *evidence))
-    heads = _heads([("at the peak of", True), *((name, False) for name in phases)])
-    return _table("The parts of a phase add up to what it allocates, to the byte.", heads, rows)
+    heads = column_heads([("at the peak of", True), *((name, False) for name in phases)])
+    return table("The parts of a phase add up to what it allocates, to the byte.", heads, rows)
 
 
 def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Markup:
-    cells = [element("td", _exactly(size, format_size(size))) for size in sizes]
+    cells = [element("td", exactly(size, format_size(size))) for size in sizes]
     return element("tr", element("th", title, scope="row"), *cells, class_=kind)
 
 
@@ -202,7 +190,7 @@ def _plans(document: FitDocument) -> list[Markup]:
                 element("th", one.text(row, plan), scope="row")
                 if one.key == "card"
                 else element(
-                    "td", _exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
+                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
                 )
                 for one in columns
             ),
@@ -214,12 +202,12 @@ def _plans(document: FitDocument) -> list[Markup]:
         changes.setdefault(row.card, []).append(words)
     content = []
     if rows:
-        heads = _heads((one.title, one.words) for one in columns)
-        content.append(_table("Sizes are those of the fullest card of each arrangement.", heads, rows))
+        heads = column_heads((one.title, one.words) for one in columns)
+        content.append(table("Sizes are those of the fullest card of each arrangement.", heads, rows))
     if changes:
         content.append(element("p", "What would make a single card do:"))
-        content.append(_lines(f"{card}: {'; '.join(words)}" for card, words in changes.items()))
-    return [_section("Several cards", *content)] if content else []
+        content.append(bullets(f"{card}: {'; '.join(words)}" for card, words in changes.items()))
+    return [section("Several cards", *content)] if content else []
 
 
 def _starts(document: FitDocument) -> list[Markup]:
@@ -230,7 +218,7 @@ def _starts(document: FitDocument) -> list[Markup]:
         element("details", element("summary", card_title(row)), *_start(document, row, start), open=open_)
         for row, start in found
     ]
-    return [_section("A start on each card", *details)] if details else []
+    return [section("A start on each card", *details)] if details else []
 
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> list[Markup]:
@@ -238,8 +226,8 @@ def _start(document: FitDocument, row: CardRow, start: StartFigures) -> list[Mar
         element("tr", element("th", name, scope="row"), *(element("td", one) for one in figures), _words(words))
         for name, *figures, words in part_rows(start)
     ]
-    heads = _heads((title, title in (PART_HEADERS[0], PART_HEADERS[-1])) for title in PART_HEADERS)
-    found = [_table(start.holds_for, heads, rows), _lines(answer_lines(document, row, start))]
+    heads = column_heads((title, title in (PART_HEADERS[0], PART_HEADERS[-1])) for title in PART_HEADERS)
+    found = [table(start.holds_for, heads, rows), bullets(answer_lines(document, row, start))]
     for what, command in commands(row, start):
         found += [element("p", what), element("pre", element("code", command))]
     return found
@@ -249,54 +237,13 @@ def _words(text: str) -> Markup:
     return element("td", text, class_="words")
 
 
-def _prices(document: FitDocument) -> Markup:
-    priced = [row for row in document.cards if any(one.price_per_lot is not None for one in row.prices)]
-    if not priced:
-        return element(
-            "p", f"None known: the offer book {document.offers} has no price for these cards. A book of your own "
-            "(copy catalog/offers/blank.toml, fill it in, give its folder to --catalog) puts them here."
-        )  # fmt: skip
-    terms = [(f"{one.term_days} days, {of}", False) for one in priced[0].prices for of in ("a lot", "total")]
-    heads = _heads([("card", True), ("verdict", True), ("cards", False), ("lots", False), *terms])
-    rows = [
-        element(
-            "tr",
-            element("th", row.card, scope="row"),
-            element("td", SYMBOLS[row.verdict], class_=f"verdict {row.verdict}"),
-            element("td", "-" if row.cards_needed is None else str(row.cards_needed)),
-            element("td", lots_text(row)),
-            *(cell for price in row.prices for cell in _price_cells(price)),
-        )
-        for row in priced
-    ]
-    caption = (
-        f"Offers: {document.offers}. A lot cannot be split; - is a price that the book does not have, or no order."
-    )
-    return _table(caption, heads, rows)
-
-
-def _price_cells(price: Price) -> list[Markup]:
-    return [
-        element("td", "-") if amount is None else element("td", _exactly(amount, _money(amount, price.currency)))
-        for amount in (price.price_per_lot, price.total_price)
-    ]
-
-
-def _money(amount: float, currency: str | None) -> str:
-    return f"{amount:,.2f} {currency or '(currency not named)'}"
-
-
 def _found(document: FitDocument) -> list[str]:
     return [*precision_lines(document.precision), growth_line(document), peak_line(document)]
 
 
-def _lines(lines: Iterable[str]) -> Markup:
-    return element("ul", *(element("li", line) for line in lines if line), class_="notes")
-
-
 def _notes(document: FitDocument) -> list[Markup]:
     notes = [*document.notes, *remark_lines(document)]
-    return [_section("Notes", _lines(notes))] if notes else []
+    return [section("Notes", bullets(notes))] if notes else []
 
 
 def _evidence(document: FitDocument) -> Markup:

@@ -19,8 +19,8 @@ _SUMMARY_HEADER = 3
 
 def write_summary(paper: Paper, document: FitDocument, book: Any) -> None:
     """What a person reads and prints: the headline, the columns of the terminal's table, prices, and the remarks."""
-    prices = (column for column in columns_of(document) if column.key.startswith("total_price"))
-    _table(paper, _SUMMARY_HEADER, [*screen_columns_of(document), *prices], document, book, readable=True)
+    more = (one for one in columns_of(document) if one.key == "arrangement" or one.key.startswith("total_price"))
+    _table(paper, _SUMMARY_HEADER, [*screen_columns_of(document), *more], document, book, readable=True)
     for number, line in enumerate(headline(document).split("\n")):
         paper.text(number, 0, line, "bold", measured=False)
     for number, line in enumerate(remark_lines(document), start=_SUMMARY_HEADER + len(document.cards) + 2):

@@ -13,6 +13,15 @@ from gpufit.units import GIB
 
 _HEAD: dict[str, Any] = {"bold": True, "bottom": 1, "text_wrap": True, "valign": "top", "bg_color": "#EEF1F6"}
 
+COLOURS = {
+    "fits": "#C6EFCE",
+    "too_close": "#FFEB9C",
+    "does_not_fit": "#FFC7CE",
+    "unknown": "#E7E6E6",
+    "several": "#DCE8F8",
+}
+"""Behind a verdict, and behind what several cards do."""
+
 FORMATS: dict[str, dict[str, Any]] = {
     "head": _HEAD | {"align": "right"},
     "head words": _HEAD | {"align": "left", "indent": 1},
@@ -30,6 +39,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "wrap": {"text_wrap": True, "valign": "top", "align": "left", "indent": 1},
     "top": {"valign": "top", "align": "left", "indent": 1},
     "top gib": {"num_format": "#,##0.00", "valign": "top"},
+    **{f"answer {name}": {"indent": 1, "bg_color": colour} for name, colour in COLOURS.items()},
 }
 """By name; cells that a buyer changes are shaded."""
 

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import SYMBOLS
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.price_text import day_text
+from gpufit.report.rows import by_seller
 from gpufit.report.workbook.paper import Paper
 from gpufit.report.workbook.places import cell, column_range
 from gpufit.report.workbook.verdicts import colour_verdicts
@@ -17,33 +20,43 @@ SHEET = "prices"
 
 HEADER_ROW = 3
 
-_CARD, _VERDICT, _NEEDED, _LOT_SIZE, _LOTS, _IDLE, _CURRENCY, _TERMS = range(8)
+_CARD, _VERDICT, _NEEDED, _LOT_SIZE, _LOTS, _IDLE, _SELLER, _OFFERED, _CURRENCY, _TERMS = range(10)
 """Columns; from the last on two a term, a lot's price and the total."""
 
-_FIXED = ("card", "verdict", "cards needed", "lot size (cards)", "lots", "idle cards", "currency")
+_FIXED = (
+    "card",
+    "verdict",
+    "cards needed",
+    "lot size (cards)",
+    "lots",
+    "idle cards",
+    "seller",
+    "offered on",
+    "currency",
+)
 
 
 def write_prices(paper: Paper, document: FitDocument, book: Any) -> None:
-    """A row a card; shaded cells are the reader's to change."""
+    """A row a card and seller; shaded cells are the reader's to change."""
+    rows = [sold for row in document.cards for sold in by_seller(row)]
     paper.text(0, 0, f"offers: {document.offers}", "bold", measured=False)
     words = "Shaded cells are yours to change: cards in a lot, and the price of one lot for the whole term."
-    paper.text(
-        1, 0, f"{words} Lots, idle cards and totals follow, here and on the other sheets.", "dim", measured=False
-    )
-    terms = [price.term_days for price in document.cards[0].prices] if document.cards else []
-    titles = [title for days in terms for title in (f"price of a lot, {days} days", f"total, {days} days")]
-    paper.header(HEADER_ROW, [*_FIXED, *titles], words=(_CARD, _VERDICT, _CURRENCY))
-    for number, row in enumerate(document.cards):
-        _write_row(paper, HEADER_ROW + 1 + number, row)
-    if document.cards:
-        _guard_inputs(paper, len(document.cards), len(terms))
-    colour_verdicts(paper, book, HEADER_ROW + 1, len(document.cards), _VERDICT, readable=True)
+    follow = "Lots, idle cards and totals follow, here and on the other sheets"
+    first = ", which take the first line of a card." if len(rows) > len(document.cards) else "."
+    paper.text(1, 0, f"{words} {follow}{first}", "dim", measured=False)
+    titles = [title for days in TERMS for title in (f"price of a lot, {days} days", f"total, {days} days")]
+    paper.header(HEADER_ROW, [*_FIXED, *titles], words=(_CARD, _VERDICT, _SELLER, _OFFERED, _CURRENCY))
+    for number, row in enumerate(rows):
+        _write_row(paper, HEADER_ROW + 1 + number, document, row)
+    if rows:
+        _guard_inputs(paper, len(rows))
+    colour_verdicts(paper, book, HEADER_ROW + 1, len(rows), _VERDICT, readable=True)
     paper.sheet.freeze_panes(HEADER_ROW + 1, 1)
     paper.fit_columns()
     paper.landscape(HEADER_ROW)
 
 
-def _write_row(paper: Paper, at: int, row: CardRow) -> None:
+def _write_row(paper: Paper, at: int, document: FitDocument, row: CardRow) -> None:
     needed, lot_size, lots = (cell(at, column) for column in (_NEEDED, _LOT_SIZE, _LOTS))
     paper.text(at, _CARD, row.card)
     paper.text(at, _VERDICT, SYMBOLS[row.verdict])
@@ -51,17 +64,20 @@ def _write_row(paper: Paper, at: int, row: CardRow) -> None:
     paper.input(at, _LOT_SIZE, row.lot_size, "input count")
     paper.formula(at, _LOTS, f'=IF({needed}="","",ROUNDUP({needed}/{lot_size},0))', "count", row.lots)
     paper.formula(at, _IDLE, f'=IF({needed}="","",{lots}*{lot_size}-{needed})', "count", row.idle_cards)
-    paper.value(at, _CURRENCY, row.prices[0].currency)
-    for number, price in enumerate(row.prices):
-        column = _TERMS + 2 * number
-        paper.input(at, column, price.price_per_lot, "input money")
-        asked = cell(at, column)
-        paper.formula(at, column + 1, f'=IF(OR({lots}="",{asked}=""),"",{lots}*{asked})', "money", price.total_price)
+    seller, by_term = row.prices[0], {price.term_days: price for price in row.prices}
+    paper.value(at, _SELLER, seller.seller or seller.book)
+    paper.value(at, _OFFERED, day_text(document, seller) or None)
+    paper.value(at, _CURRENCY, seller.currency)
+    for number, days in enumerate(TERMS):
+        column, price = _TERMS + 2 * number, by_term.get(days)
+        paper.input(at, column, None if price is None else price.price_per_lot, "input money")
+        asked, total = cell(at, column), None if price is None else price.total_price
+        paper.formula(at, column + 1, f'=IF(OR({lots}="",{asked}=""),"",{lots}*{asked})', "money", total)
 
 
-def _guard_inputs(paper: Paper, cards: int, terms: int) -> None:
+def _guard_inputs(paper: Paper, rows: int) -> None:
     """A price is more than nothing, a lot at least one card."""
-    first, last = HEADER_ROW + 1, HEADER_ROW + cards
+    first, last = HEADER_ROW + 1, HEADER_ROW + rows
     whole = {
         "validate": "integer",
         "criteria": ">=",
@@ -75,20 +91,21 @@ def _guard_inputs(paper: Paper, cards: int, terms: int) -> None:
         "value": 0,
         "error_message": "a price above 0; leave it blank if not known",
     }
-    for term in range(terms):
+    for term in range(len(TERMS)):
         paper.sheet.data_validation(first, _TERMS + 2 * term, last, _TERMS + 2 * term, price)
 
 
 def order_formula(document: FitDocument, key: str, card: str) -> str | None:
     """The formula that takes a column of the cards table from this sheet; None for a column that is not here.
 
-    It looks for what stands in the cell `card`, so that either sheet can be sorted.
+    It looks for what stands in the cell `card`, so that either sheet can be sorted; of several sellers of a card it
+    takes the one that stands first.
     """
     columns = {"lot_size_cards": _LOT_SIZE, "lots": _LOTS, "idle_cards": _IDLE}
-    for term, price in enumerate(document.cards[0].prices):
-        columns[f"total_price_{price.term_days}_days"] = _TERMS + 2 * term + 1
+    for term, days in enumerate(TERMS):
+        columns[f"total_price_{days}_days"] = _TERMS + 2 * term + 1
     if key not in columns:
         return None
-    first, last = HEADER_ROW + 1, HEADER_ROW + len(document.cards)
+    first, last = HEADER_ROW + 1, HEADER_ROW + sum(len(by_seller(row)) for row in document.cards)
     cards = column_range(SHEET, _CARD, first, last)
     return f"=INDEX({column_range(SHEET, columns[key], first, last)},MATCH({card},{cards},0))"

@@ -6,25 +6,17 @@ from typing import Any
 
 from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import SYMBOLS
-from gpufit.report.workbook.paper import Paper
-
-COLOURS = {
-    Verdict.FITS: "#C6EFCE",
-    Verdict.TOO_CLOSE: "#FFEB9C",
-    Verdict.DOES_NOT_FIT: "#FFC7CE",
-    Verdict.UNKNOWN: "#E7E6E6",
-}
-"""Behind a verdict's word."""
+from gpufit.report.workbook.paper import COLOURS, Paper
 
 
 def colour_verdicts(paper: Paper, book: Any, first: int, count: int, column: int, *, readable: bool) -> None:
     """A colour behind each verdict of a column."""
-    for verdict, colour in COLOURS.items() if count else ():
+    for verdict in Verdict if count else ():
         shown = SYMBOLS[verdict] if readable else str(verdict)
         rule = {
             "type": "cell",
             "criteria": "==",
             "value": f'"{shown}"',
-            "format": book.add_format({"bg_color": colour}),
+            "format": book.add_format({"bg_color": COLOURS[verdict]}),
         }
         paper.sheet.conditional_format(first, column, first + count - 1, column, rule)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 
 import msgspec
 import torch
@@ -22,7 +23,21 @@ from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import resident_model
 
 
+def reduce_and_let_go(tensor: torch.Tensor, group: torch.distributed.ProcessGroup) -> None:
+    """Like all_reduce, but returns only when gloo's own thread has let go of the tensor: it drops it a moment after
+    the result is there, which on a busy machine is after the model did, and is no part of what a rank holds."""
+    storage = tensor.untyped_storage()._cdata
+    before = torch._C._storage_Use_Count(storage)
+    ALL_REDUCE(tensor.detach(), group=group)
+    while torch._C._storage_Use_Count(storage) > before:
+        time.sleep(0.0001)
+
+
+ALL_REDUCE = torch.distributed.all_reduce
+
+
 def main(name: str, ranks: int, shape: Shape) -> None:
+    torch.distributed.all_reduce = reduce_and_let_go
     asked = DistributedConfig(tp_size=ranks)
     _, _, mesh = transformers.PreTrainedModel.prepare_distribute_model(asked)
     model = ARCHITECTURES[name]().build()
