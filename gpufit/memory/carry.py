@@ -15,7 +15,7 @@ import msgspec
 
 from gpufit.catalog.record import Card
 from gpufit.memory.engines.base import Amount, exactly
-from gpufit.memory.predict import PhasePrediction
+from gpufit.memory.predict import UNTESTED_GROWTH_ERROR, UNTESTED_SCRATCH_ERROR, PhasePrediction
 from gpufit.profile.record import DeviceInfo, Evidence, Measured, Parts, Phase, Profile, weakest
 from gpufit.units import MIB
 
@@ -318,8 +318,11 @@ def rules_without_card() -> tuple[str, ...]:
     )
 
 
-def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
-    """What was replaced or assumed on the way to another card, in words, for every report."""
+def rules(measured_on: DeviceInfo, *, untested: bool = False) -> tuple[str, ...]:
+    """What was replaced or assumed on the way to another card, in words, for every report.
+
+    `untested`: no run has tested the profile's memory model, so that its own interval holds what kernels do otherwise.
+    """
     said = [
         "driver context: the catalog's figure for each card (where none is known the largest of any card, "
         f"{FALLBACK_CONTEXT_BYTES // MIB} MiB, and {FALLBACK_CONTEXT_UPPER_BYTES // MIB} MiB in the upper bound), plus "
@@ -335,7 +338,13 @@ def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
             f"measured on a CPU: temporaries and activations carry an interval of {SCRATCH_UNCERTAINTY:.0%} either "
             "way, since a card's kernels take other scratch"
         )
-    if measured_on.kind == "none":
+    if untested:
+        said.append(
+            "no run has tested these rules: temporaries and activations carry an interval of "
+            f"{UNTESTED_SCRATCH_ERROR:.0%} either way, and all that grows one of "
+            f"{UNTESTED_GROWTH_ERROR:.0%}"
+        )
+    elif measured_on.kind == "none":
         said.append(
             f"nothing ran on a device: temporaries and activations carry an interval of {NO_DEVICE_UNCERTAINTY:.0%} "
             "either way, for scratch inside a card's kernels and for the attention kernel it chooses"

@@ -219,9 +219,14 @@ def build_fit_document(
         cards=rows,
         offers=offers.names,
         offer_books=books,
-        assumptions=(*rules(profile.environment.device), *_plan_rules(rows)) if rows else rules_without_card(),
+        assumptions=(*_carry_rules(profile), *_plan_rules(rows)) if rows else rules_without_card(),
         notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
     )
+
+
+def _carry_rules(profile: Profile) -> tuple[str, ...]:
+    model = profile.memory_model
+    return rules(profile.environment.device, untested=model is not None and model.untested)
 
 
 def _plan_rules(rows: Sequence[CardRow]) -> tuple[str, ...]:

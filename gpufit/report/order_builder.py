@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
-from gpufit.advice.terms import HOURS_A_DAY, PURPOSES, Volume
+from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
 from gpufit.advice.throughput import NoThroughput
 from gpufit.advice.verdict import Devices, Verdict, arrangement_of
 from gpufit.catalog.offers import OfferBook
@@ -26,8 +26,8 @@ from gpufit.report.order_document import (
     Worker,
 )
 from gpufit.report.order_environment import environment_rows
+from gpufit.report.order_notes import better_use, work_notes
 from gpufit.report.order_pieces import completion_of, pieces_of
-from gpufit.report.order_text import counted, money
 from gpufit.units import format_size
 
 
@@ -297,36 +297,10 @@ def _divided_words(judged: Judged) -> str:
 
 def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferBook) -> Iterator[str]:
     if plan is not None:
-        yield from _work_notes(plan, ask.volume)
+        yield from work_notes(plan, ask)
         if judged.row.verdict is Verdict.FITS:
-            yield from _better_use(plan, judged.card, cost, book)
+            yield from better_use(plan, judged.card, cost, book)
     yield from judged.worker.notes
     # Why there is no throughput is said above.
     said = plan.rate.why if plan is not None and isinstance(plan.rate, NoThroughput) else None
     yield from (line for line in judged.row.remarks if line != said)
-
-
-def _better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
-    """What is paid for and not used, and what does the same work for less, as far as prices are known."""
-    if plan.remainder.copies:
-        most = plan.workers + plan.remainder.copies
-        yield f"what is paid for holds {most} workers: --workers {most} puts idle cards to work at the same price"
-    if cost.total_price is None or plan.hours is None:
-        return
-    for option in plan.options:
-        price = book.offer(card.id).price(option.days)
-        total = None if price is None or option.lots is None else price * option.lots.lots
-        if total is not None and total < cost.total_price:
-            yield (
-                f"{option.days} days and {counted(option.workers or 0, 'worker')}: the same work for "
-                f"{money(total, cost.currency)} (--term {option.days} --workers {option.workers})"
-            )
-
-
-def _work_notes(plan: Plan, volume: Volume) -> Iterator[str]:
-    if not volume.stated:
-        yield "no volume of work was stated (--inputs, --tokens), so no hours are claimed"
-    elif isinstance(plan.rate, NoThroughput):
-        yield f"{plan.rate.why}; no hours are claimed, and the term is as it was asked for"
-    if volume.inputs is not None and volume.inputs < plan.workers:
-        yield f"{plan.workers - volume.inputs} of {plan.workers} workers get no input: fewer do"

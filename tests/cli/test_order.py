@@ -281,6 +281,17 @@ def test_what_no_single_card_holds_is_ordered_divided(gpufit: Run, seventy: Path
     assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2), "fit says the same"
 
 
+def test_a_change_that_is_named_is_what_the_changed_model_gets(gpufit: Run, seventy: Path) -> None:
+    """`fit` names FP8 weights with what is surely enough then; of the model in FP8 it says the same, to 1 MiB."""
+    asked = (seventy, "--card", "h200-sxm-141gb", "--context", "8k", "--concurrency", "8", "--json")
+    (named,) = [
+        change for change in json.loads(gpufit("fit", *asked).stdout)["cards"][0]["changes"] if change["value"] == "fp8"
+    ]
+    changed = json.loads(gpufit("fit", *asked, "--quantization", "fp8").stdout)["cards"][0]
+    assert changed["verdict"] == "fits"
+    assert changed["need_upper_bytes"] == pytest.approx(named["need_upper_bytes"], abs=2**20)
+
+
 def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, seventy: Path) -> None:
     inputs = ("--term", "7", "--inputs", "1000", "--json")
     done = gpufit("order", seventy, "--card", "h100-sxm-80gb", *SCENARIO, *inputs)
