@@ -16,6 +16,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.order_checks import arrival_checks, to_save
 from gpufit.report.order_document import (
+    Check,
     Cost,
     Idle,
     Margin,
@@ -61,6 +62,9 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
     profile = judged.profile
     ran = None if profile is None or profile.evidence is Evidence.COMPUTED else profile.environment
     origin = Evidence.COMPUTED if profile is None else profile.evidence
+    checks: tuple[Check, ...] = ()
+    if plan is not None:
+        checks = tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask, judged.over))
     return OrderDocument(
         evidence=row.evidence,
         ready=not blockers,
@@ -84,10 +88,8 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         completion=None if plan is None else completion_of(ask.volume.inputs),
         environment=environment_rows(worker.engine, ran, origin, judged.card),
         margin=_margin(judged),
-        checks=()
-        if plan is None
-        else tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask, judged.over)),
-        save=() if plan is None else to_save(worker.model, worker.precision, profile is not None),
+        checks=checks,
+        save=() if plan is None else to_save(worker.model, worker.precision, checks),
         assumptions=(*_assumed(plan, ask), *worker.assumptions),
         notes=tuple(_notes(judged, plan, ask, cost, book)),
     )

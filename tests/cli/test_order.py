@@ -276,6 +276,7 @@ def test_what_no_single_card_holds_is_ordered_divided(gpufit: Run, seventy: Path
     assert "divided over 2 devices that share every layer" in order["spread"]
     commands = [one["command"] for one in order["checks"]]
     assert not any(command.startswith("gpufit profile") for command in commands), "it measures one card"
+    assert not any("arrival.json" in one["how"] for one in order["save"]), "which no check writes"
     done = gpufit("fit", seventy, "--card", "h200-sxm-141gb", *SCENARIO, "--json")
     (row,) = json.loads(done.stdout)["cards"]
     assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2), "fit says the same"

@@ -315,4 +315,8 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     command = document.checks[-1].command
     assert command.startswith("vllm serve")
     assert "--tensor-parallel-size 2" in command
+    # The line of vLLM's log that decides: whether each copy holds its own share of the 40.
+    share = -(-40 // len(workers))
+    expected = document.checks[-1].expect
+    assert f'"Maximum concurrency for 16,384 tokens per request" of at least {share:.2f}x. With less, stop' in expected
     assert msgspec.json.decode(msgspec.json.encode(document), type=OrderDocument) == document

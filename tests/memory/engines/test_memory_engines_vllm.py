@@ -184,7 +184,7 @@ def test_defaults_depend_on_card_and_release(
     ("sequences", "said"),
     [
         (None, "sequences and tokens of a step are vLLM's defaults for this card"),
-        (43, "tokens of a step are vLLM's defaults for this card"),
+        (43, "tokens of a step are vLLM's default for this card"),
     ],
 )
 def test_only_what_was_not_set_is_called_a_default(sequences: int | None, said: str) -> None:
