@@ -19,9 +19,9 @@ from gpufit.memory.carry import (
     FALLBACK_CONTEXT_UPPER_BYTES,
     PhaseNeed,
     carrier_to,
-    rules,
     workspace_bytes,
 )
+from gpufit.memory.carry_words import rules
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
 
