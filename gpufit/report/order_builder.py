@@ -129,18 +129,21 @@ def _way_out(plan: Plan) -> str:
     return ", ".join(ways) or "no number of workers brings it into any term"
 
 
+def _arrangement(judged: Judged, plan: Plan) -> str:
+    """What `gpufit fit` calls it; copies of a model that one card holds whole may be more here than there."""
+    fitted = judged.asked.cards[0].arrangement
+    return str(arrangement_of(plan.workers, judged.over)) if fitted in (None, "single") else fitted
+
+
 def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
     card, row = judged.card, judged.row
     lots = None if plan is None else plan.lots
-    arrangement = None
-    if plan is not None:
-        arrangement = str(arrangement_of(plan.workers, judged.over))
     return OrderedCard(
         card=card.id,
         name=card.display_name,
         form_factor=card.form_factor,
         devices_per_card=card.devices_per_card,
-        arrangement=arrangement,
+        arrangement=None if plan is None else _arrangement(judged, plan),
         ranks=judged.over.count,
         cards_needed=None if lots is None else lots.cards - lots.idle_cards,
         lot_size=row.lot_size,

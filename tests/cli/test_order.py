@@ -299,8 +299,9 @@ def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, se
     assert done.code == 0, done.stderr
     order = json.loads(done.stdout)
     devices, workers = order["card"]["ranks"], len(order["workers"])
-    assert order["card"]["arrangement"] == "replicas"
-    assert order["card"]["cards_needed"] == devices * workers
+    (row,) = json.loads(gpufit("fit", seventy, "--card", "h100-sxm-80gb", *SCENARIO, "--json").stdout)["cards"]
+    assert order["card"]["arrangement"] == row["arrangement"] == "pipeline", "fit says the same"
+    assert order["card"]["cards_needed"] == row["cards_needed"] == devices * workers
     assert [one["at_once"] for one in order["workers"]] == [16 // workers] * workers
     assert sum(one["inputs"] for one in order["workers"]) == 1000
     assert "each divided over" in order["spread"]
