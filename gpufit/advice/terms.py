@@ -84,6 +84,14 @@ class Hours:
         return self.total_hours <= days * HOURS_A_DAY
 
 
+@dataclass(frozen=True)
+class Pace:
+    """Inputs and tokens in a second; None for what was not stated."""
+
+    inputs_per_second: float | None
+    tokens_per_second: float | None
+
+
 def hours_for(volume: Volume, worker: Throughput, workers: int, overheads: Overheads) -> Hours:
     """The hours of a stated volume at the rate of one worker, the work divided evenly over several.
 
@@ -98,6 +106,22 @@ def hours_for(volume: Volume, worker: Throughput, workers: int, overheads: Overh
     if volume.tokens is not None:
         seconds = max(seconds, volume.tokens / workers / worker.priced_tokens_per_second)
     return Hours(seconds / SECONDS_AN_HOUR / overheads.busy_share, overheads)
+
+
+def least_pace(volume: Volume, workers: int, days: int, overheads: Overheads) -> Pace | None:
+    """What one worker has to do in a second for a term to hold the work; None where the other hours take all of it.
+
+    Raises ValueError without a volume or below one worker.
+    """
+    if workers < 1 or not volume.stated:
+        raise ValueError("a pace needs a volume and at least one worker")
+    seconds = (days * HOURS_A_DAY - overheads.fixed_hours) * SECONDS_AN_HOUR * overheads.busy_share
+    if seconds <= 0:
+        return None
+    return Pace(
+        None if volume.inputs is None else -(-volume.inputs // workers) / seconds,
+        None if volume.tokens is None else volume.tokens / workers / seconds,
+    )
 
 
 def shortest_term(hours: Hours) -> int | None:

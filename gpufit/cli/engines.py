@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpufit.cli.arguments import count, share
@@ -136,11 +137,12 @@ def check_engine_options(arguments: argparse.Namespace) -> None:
 
 
 def refuse_model_options(arguments: argparse.Namespace, inputs: Sequence[str]) -> None:
-    """Raise UsageError for an option that only a model takes where all inputs are profiles."""
+    """Raise UsageError for an option that only a model takes where all inputs are profiles; a path that leads nowhere
+    is neither."""
     from gpufit.flows import names_model
 
     flag = _first_given(arguments, _DEFAULTS | _OF_TRANSFORMERS | _OF_VLLM)
-    if flag is not None and not any(map(names_model, inputs)):
+    if flag is not None and all(Path(one).exists() and not names_model(one) for one in inputs):
         raise UsageError(f"{flag} is for a model, and {inputs[0]} is a profile, which was made with its own")
 
 

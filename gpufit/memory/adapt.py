@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from gpufit.memory.predict import MomentPrediction, PhasePrediction
+from gpufit.memory.predict import MomentPrediction, PhasePrediction, untested_margin_share
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Layout, Parts, Phase, Profile, Shard, weakest
 
@@ -105,8 +105,11 @@ def with_weight_bits(profile: Profile, layout: Layout, bits: float) -> Change | 
     less = layout.linear_bytes - math.ceil(layout.linear_elements * bits / 8)
     if less <= 0:
         return None
-    item = layout.linear_bytes / layout.linear_elements
-    return Change(weights_bytes=weights - less, scratch_upper_bytes=math.ceil(layout.largest_linear_elements * item))
+    matrix = layout.largest_linear_elements * layout.linear_bytes / layout.linear_elements
+    if profile.memory_model is not None and profile.memory_model.untested:
+        # As wide as the interval of the temporaries that it joins.
+        matrix *= 1 + untested_margin_share()
+    return Change(weights_bytes=weights - less, scratch_upper_bytes=math.ceil(matrix))
 
 
 _ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}

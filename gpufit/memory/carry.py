@@ -308,41 +308,6 @@ def workspace_bytes(card: Card) -> int:
     return _cublas_workspace(card.compute_capability)
 
 
-def rules_without_card() -> tuple[str, ...]:
-    """The same where no card was named."""
-    return (
-        f"no card named: a driver context of {FALLBACK_CONTEXT_BYTES // MIB} MiB and a matrix library workspace of "
-        f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB, the largest of any card reported, and "
-        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels are part of what is needed (--card names one)",
-        f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation",
-    )
-
-
-def rules(measured_on: DeviceInfo) -> tuple[str, ...]:
-    """What was replaced or assumed on the way to another card, in words, for every report."""
-    said = [
-        "driver context: the catalog's figure for each card (where none is known the largest of any card, "
-        f"{FALLBACK_CONTEXT_BYTES // MIB} MiB, and {FALLBACK_CONTEXT_UPPER_BYTES // MIB} MiB in the upper bound), plus "
-        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels ({LOADED_KERNELS_UPPER_BYTES / 1e6:.0f} MB in the "
-        "upper bound)",
-        f"matrix library workspace: {CUBLAS_WORKSPACE_BYTES / MIB:.1f} MiB before compute capability 9.0, "
-        f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB from there on, {ROCM_WORKSPACE_BYTES // MIB} MiB on ROCm; a "
-        "larger one that the profile holds already stays",
-        f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation",
-    ]
-    if measured_on.kind == "cpu":
-        said.append(
-            f"measured on a CPU: temporaries and activations carry an interval of {SCRATCH_UNCERTAINTY:.0%} either "
-            "way, since a card's kernels take other scratch"
-        )
-    if measured_on.kind == "none":
-        said.append(
-            f"nothing ran on a device: temporaries and activations carry an interval of {NO_DEVICE_UNCERTAINTY:.0%} "
-            "either way, for scratch inside a card's kernels and for the attention kernel it chooses"
-        )
-    return tuple(said)
-
-
 def _workspace_measured(device: DeviceInfo) -> int:
     """The workspace already inside the measured temporaries."""
     if device.kind == "cuda":

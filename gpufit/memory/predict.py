@@ -37,6 +37,9 @@ the kernels of a card take scratch that no arithmetic shows; `benchmarks/accurac
 ERROR_SAFETY_FACTOR = 2.0
 """The interval is this many times the worst error seen, since a few cells do not show the worst (assumed)."""
 
+UNTESTED_GROWTH_ERROR = ERROR_SAFETY_FACTOR * SMALLEST_GROWTH_ERROR
+"""What such rules say of all that grows is trusted to this share, either way."""
+
 
 @dataclass(frozen=True)
 class MomentPrediction:
@@ -170,8 +173,12 @@ def is_inside(model: MemoryModel, shape: Shape) -> bool:
 def untested_margin_bytes(parts: Parts) -> int:
     """Half the width of the interval of what rules say and no run has tested."""
     scratch = parts.temporaries_bytes + parts.activations_bytes
-    growth = ERROR_SAFETY_FACTOR * SMALLEST_GROWTH_ERROR * growth_of(parts)
-    return math.ceil(growth + UNTESTED_SCRATCH_ERROR * scratch)
+    return math.ceil(UNTESTED_GROWTH_ERROR * growth_of(parts) + UNTESTED_SCRATCH_ERROR * scratch)
+
+
+def untested_margin_share() -> float:
+    """The same for a byte of scratch more."""
+    return UNTESTED_GROWTH_ERROR + UNTESTED_SCRATCH_ERROR
 
 
 def margin_bytes(one: PhaseModel, growth: int, distance: float) -> int:

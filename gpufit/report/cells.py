@@ -154,10 +154,10 @@ def _of_plan(value: Callable[[ArrangementFigures], Value]) -> Callable[[FitDocum
 
 
 def _tensor_parallel_size(document: FitDocument, row: CardRow) -> Value:
-    """The ranks of a copy: those of its arrangement, or of a server's start."""
-    if row.start is not None:
-        return row.start.tensor_parallel_size
-    return row.arrangements[0].tensor_parallel_size if row.arrangements else None
+    """The ranks of a copy: those of its arrangement, or where none serves of a server's start."""
+    if row.arrangements:
+        return row.arrangements[0].tensor_parallel_size
+    return None if row.start is None else row.start.tensor_parallel_size
 
 
 def _device_column(key: str, title: str) -> Column:

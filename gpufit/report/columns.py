@@ -40,6 +40,7 @@ def _command(row: CardRow) -> str | None:
 
 
 START_COLUMNS: tuple[Column, ...] = (
+    _start("start_tensor_parallel_size", "ranks of the start", lambda one: one.tensor_parallel_size, _count),
     _start("gpu_memory_utilization", "utilization", lambda one: one.gpu_memory_utilization),
     _start("least_gpu_memory_utilization", "least utilization", lambda one: one.least_gpu_memory_utilization),
     _start("budget_bytes", "budget", lambda one: one.budget_bytes, _size),

@@ -15,7 +15,8 @@ from gpufit.advice.changes import NearestChange
 from gpufit.advice.throughput import NoThroughput, Throughput
 from gpufit.advice.verdict import CardVerdict, Verdict
 from gpufit.catalog.offers import Offers
-from gpufit.memory.carry import PhaseNeed, carrier_to_no_card, rules, rules_without_card
+from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
+from gpufit.memory.carry_words import rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
@@ -219,13 +220,18 @@ def build_fit_document(
         cards=rows,
         offers=offers.names,
         offer_books=books,
-        assumptions=(*rules(profile.environment.device), *_plan_rules(rows)) if rows else rules_without_card(),
+        assumptions=_assumptions(profile, rows),
         notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
     )
 
 
-def _plan_rules(rows: Sequence[CardRow]) -> tuple[str, ...]:
-    return plan_rules((row.arrangements, row.changes) for row in rows)
+def _assumptions(profile: Profile, rows: Sequence[CardRow]) -> tuple[str, ...]:
+    model = profile.memory_model
+    untested = model is not None and model.untested
+    if not rows:
+        return rules_without_card(untested=untested)
+    plans = plan_rules((row.arrangements, row.changes) for row in rows)
+    return (*rules(profile.environment.device, untested=untested), *plans)
 
 
 def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
-from gpufit.advice.terms import HOURS_A_DAY, PURPOSES, Volume
+from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
 from gpufit.advice.throughput import NoThroughput
 from gpufit.advice.verdict import Devices, Verdict, arrangement_of
 from gpufit.catalog.offers import OfferBook
@@ -16,6 +16,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.order_checks import arrival_checks, to_save
 from gpufit.report.order_document import (
+    Check,
     Cost,
     Idle,
     Margin,
@@ -26,8 +27,8 @@ from gpufit.report.order_document import (
     Worker,
 )
 from gpufit.report.order_environment import environment_rows
+from gpufit.report.order_notes import better_use, work_notes
 from gpufit.report.order_pieces import completion_of, pieces_of
-from gpufit.report.order_text import counted, money
 from gpufit.units import format_size
 
 
@@ -61,6 +62,9 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
     profile = judged.profile
     ran = None if profile is None or profile.evidence is Evidence.COMPUTED else profile.environment
     origin = Evidence.COMPUTED if profile is None else profile.evidence
+    checks: tuple[Check, ...] = ()
+    if plan is not None:
+        checks = tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask, judged.over))
     return OrderDocument(
         evidence=row.evidence,
         ready=not blockers,
@@ -84,10 +88,8 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         completion=None if plan is None else completion_of(ask.volume.inputs),
         environment=environment_rows(worker.engine, ran, origin, judged.card),
         margin=_margin(judged),
-        checks=()
-        if plan is None
-        else tuple(arrival_checks(judged.card, devices, worker, profile, plan, ask, judged.over)),
-        save=() if plan is None else to_save(worker.model, worker.precision, profile is not None),
+        checks=checks,
+        save=() if plan is None else to_save(worker.model, worker.precision, checks),
         assumptions=(*_assumed(plan, ask), *worker.assumptions),
         notes=tuple(_notes(judged, plan, ask, cost, book)),
     )
@@ -127,18 +129,21 @@ def _way_out(plan: Plan) -> str:
     return ", ".join(ways) or "no number of workers brings it into any term"
 
 
+def _arrangement(judged: Judged, plan: Plan) -> str:
+    """What `gpufit fit` calls it; copies of a model that one card holds whole may be more here than there."""
+    fitted = judged.asked.cards[0].arrangement
+    return str(arrangement_of(plan.workers, judged.over)) if fitted in (None, "single") else fitted
+
+
 def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
     card, row = judged.card, judged.row
     lots = None if plan is None else plan.lots
-    arrangement = None
-    if plan is not None:
-        arrangement = str(arrangement_of(plan.workers, judged.over))
     return OrderedCard(
         card=card.id,
         name=card.display_name,
         form_factor=card.form_factor,
         devices_per_card=card.devices_per_card,
-        arrangement=arrangement,
+        arrangement=None if plan is None else _arrangement(judged, plan),
         ranks=judged.over.count,
         cards_needed=None if lots is None else lots.cards - lots.idle_cards,
         lot_size=row.lot_size,
@@ -299,36 +304,10 @@ def _divided_words(judged: Judged) -> str:
 
 def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferBook) -> Iterator[str]:
     if plan is not None:
-        yield from _work_notes(plan, ask.volume)
+        yield from work_notes(plan, ask)
         if judged.row.verdict is Verdict.FITS:
-            yield from _better_use(plan, judged.card, cost, book)
+            yield from better_use(plan, judged.card, cost, book)
     yield from judged.worker.notes
     # Why there is no throughput is said above.
     said = plan.rate.why if plan is not None and isinstance(plan.rate, NoThroughput) else None
     yield from (line for line in judged.row.remarks if line != said)
-
-
-def _better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
-    """What is paid for and not used, and what does the same work for less, as far as prices are known."""
-    if plan.remainder.copies:
-        most = plan.workers + plan.remainder.copies
-        yield f"what is paid for holds {most} workers: --workers {most} puts idle cards to work at the same price"
-    if cost.total_price is None or plan.hours is None:
-        return
-    for option in plan.options:
-        price = book.offer(card.id).price(option.days)
-        total = None if price is None or option.lots is None else price * option.lots.lots
-        if total is not None and total < cost.total_price:
-            yield (
-                f"{option.days} days and {counted(option.workers or 0, 'worker')}: the same work for "
-                f"{money(total, cost.currency)} (--term {option.days} --workers {option.workers})"
-            )
-
-
-def _work_notes(plan: Plan, volume: Volume) -> Iterator[str]:
-    if not volume.stated:
-        yield "no volume of work was stated (--inputs, --tokens), so no hours are claimed"
-    elif isinstance(plan.rate, NoThroughput):
-        yield f"{plan.rate.why}; no hours are claimed, and the term is as it was asked for"
-    if volume.inputs is not None and volume.inputs < plan.workers:
-        yield f"{plan.workers - volume.inputs} of {plan.workers} workers get no input: fewer do"

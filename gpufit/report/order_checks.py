@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
@@ -13,7 +13,7 @@ from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
 from gpufit.report.document import CardRow, FitDocument, Scenario
 from gpufit.report.order_document import Check, Saved
 from gpufit.report.order_pieces import FOLDER, MARKER
-from gpufit.units import format_size
+from gpufit.units import MIB, format_size
 
 _NVIDIA_SMI = (
     "nvidia-smi --query-gpu=index,name,pci.device_id,memory.total,memory.used,driver_version,ecc.mode.current,"
@@ -98,8 +98,10 @@ def _watched(card: Card, worker: FitDocument, row: CardRow, over: Devices) -> Ch
         title="the divided model, beside its first run",
         command="amd-smi monitor --vram-usage --watch 5" if card.vendor == "AMD" else command,
         expect=f"while your own start of the model over {over.count} devices serves {scenario.concurrency} sequences "
-        f"of {scenario.context_tokens} tokens: on each at most {format_size(row.need_upper_bytes)}. Above that, stop: "
-        "this order counted on less",
+        f"of {scenario.context_tokens} tokens: on each at most {format_size(row.need_upper_bytes)} "
+        f"({row.need_upper_bytes // MIB:,} MiB). Memory in use counts blocks that torch's allocator keeps free, too: "
+        "above that, have your start print torch.cuda.max_memory_allocated() of each device, and stop where it is "
+        "more: this order counted on less",
     )
 
 
@@ -166,20 +168,22 @@ def _started(worker: FitDocument, row: CardRow) -> Iterator[Check]:
     start = row.start
     if start is None or start.serve_command is None:
         return
-    pool = "it serves"
+    expect = "it starts and serves. If not, stop: this order counted on that"
     if start.sequence_bytes:
-        pool = f'its log says "GPU KV cache size" of at least {int(start.kv_tokens.lower):,} tokens'
-    yield Check(
-        title=f"{worker.engine.name}, started here",
-        command=start.serve_command,
-        expect=f"it starts, and {pool}. With less, stop: this order counted on that",
-    )
+        scenario = worker.scenario
+        expect = (
+            f'it starts, and its log says "Maximum concurrency for {scenario.context_tokens:,} tokens per request" of '
+            f"at least {scenario.concurrency:.2f}x. With less, stop: this order counted on that. The rules expect "
+            f'{start.max_concurrency.lower:.1f}x to {start.max_concurrency.upper:.1f}x, and "GPU KV cache size" of '
+            f"{int(start.kv_tokens.lower):,} tokens or more"
+        )
+    yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect)
 
 
-def to_save(model: ModelInfo, precision: Precision, measured_again: bool) -> tuple[Saved, ...]:
-    """What a later difference can be explained with, and what was paid for; `measured_again` says that the checks on
-    arrival write a profile."""
-    figures = f"{ARRIVAL} from the checks" if measured_again else "the start-up log"
+def to_save(model: ModelInfo, precision: Precision, checks: Sequence[Check]) -> tuple[Saved, ...]:
+    """What a later difference can be explained with, and what was paid for; `checks` are those on arrival."""
+    measured_again = any(ARRIVAL in check.command for check in checks)
+    figures = f"{ARRIVAL} from the checks" if measured_again else "the start-up log and the memory that each card used"
     size = format_size(sum(share.size_bytes for share in precision.stored))
     fetched = f" ({size} to fetch again)" if precision.stored else ""
     named = f"revision {model.revision}" if model.revision else f"fingerprint {model.fingerprint}"

@@ -26,7 +26,7 @@ class OrderedCard(Record, frozen=True, kw_only=True):
     devices_per_card: int
     """Devices that software sees for one card."""
     arrangement: str | None
-    """`single`, `sharded` or `replicas`."""
+    """`single`, `replicas`, `sharded` or `pipeline`, as `gpufit fit` has it; several workers may each be divided."""
     ranks: int
     """Devices that one worker is divided over."""
     cards_needed: int | None

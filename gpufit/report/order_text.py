@@ -72,7 +72,8 @@ def ordered_lines(document: OrderDocument) -> list[Line]:
 def _arrangement(document: OrderDocument) -> str:
     card = document.card
     workers = counted(len(document.workers), "worker")
-    ranks = "" if card.ranks == 1 else f", each over {card.ranks} devices"
+    each = "" if len(document.workers) == 1 else ", each"
+    ranks = "" if card.ranks == 1 else f"{each} over {card.ranks} devices"
     shared = "" if card.devices_per_card == 1 else f", {card.devices_per_card} devices a card"
     return f"{card.arrangement}: {workers}{ranks}{shared}"
 

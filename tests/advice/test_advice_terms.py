@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.advice.terms import PURPOSES, Hours, Overheads, Volume, fewest_workers, hours_for, shortest_term
+from gpufit.advice.terms import PURPOSES, Hours, Overheads, Volume, fewest_workers, hours_for, least_pace, shortest_term
 from gpufit.advice.throughput import Throughput
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
@@ -35,6 +35,21 @@ def test_hours_of_inputs() -> None:
     found = hours_for(volume, ONE, 2, Overheads(1, 2, 3, 0.8))
     assert found.processing_hours == pytest.approx(6.25)
     assert found.total_hours == pytest.approx(12.25)
+
+
+def test_the_least_pace_holds_the_term_and_less_does_not() -> None:
+    """100,001 inputs over 2 workers are 50,001 for one; 3 days less 6 h are 66 h, of which 80 % are 190,080 s."""
+    volume, overheads = Volume(inputs=100_001), Overheads(1, 2, 3, 0.8)
+    pace = least_pace(volume, 2, 3, overheads)
+    assert pace is not None
+    assert pace.inputs_per_second == pytest.approx(50_001 / 190_080)
+    assert pace.tokens_per_second is None
+    assert hours_for(volume, rate(pace.inputs_per_second * 1.001), 2, overheads).within(3)
+    assert not hours_for(volume, rate(pace.inputs_per_second * 0.999), 2, overheads).within(3)
+    tokens = least_pace(Volume(tokens=100_001), 2, 3, overheads)
+    assert tokens is not None
+    assert tokens.tokens_per_second == pytest.approx(100_001 / 2 / 190_080)
+    assert least_pace(volume, 2, 3, Overheads(setup_hours=72)) is None
 
 
 def test_inputs_are_not_divided() -> None:

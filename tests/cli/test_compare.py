@@ -139,6 +139,16 @@ def test_two_models_are_both_estimated(gpufit: Run, qwen: Path, tmp_path: Path) 
     assert weights["difference_bytes"] == pytest.approx(2 * (counts[1] - counts[0]), rel=0.001)
 
 
+def test_two_models_are_compared_at_what_fit_answers_for(gpufit: Run, qwen: Path) -> None:
+    """A context that was asked for is all that a sequence holds, here as there: one question, one number."""
+    shape = ("--context", "2k", "--concurrency", "2")
+    compared = as_json(gpufit, qwen, qwen, *shape)
+    fitted = json.loads(gpufit("fit", qwen, *shape, "--json").stdout)
+    assert compared["scenario"]["new_tokens"] == fitted["scenario"]["new_tokens"] == 1
+    for phase in compared["phases"]:
+        assert phase["a"]["allocated_bytes"] == fitted["phases"][phase["phase"]]["allocated_bytes"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [

@@ -405,6 +405,20 @@ def test_what_would_make_one_card_do_is_told_with_vllms_flags(gpufit: Run, qwen:
     assert all(" ".join(one.split()) in table for one in words.values())
 
 
+def test_a_row_a_way_to_take_a_card_has_that_one_s_ranks_and_command(gpufit: Run, tmp_path: Path) -> None:
+    model = folder_of("Qwen/Qwen3-8B", tmp_path)
+    flags = ("fit", model, "--engine", "vllm", "--context", "4k", "--concurrency", "64", "--gpu", "l40s")
+    plans = only(as_json(gpufit, *flags))[0]["arrangements"]
+    rows = list(csv.DictReader(io.StringIO(gpufit(*flags, "--csv").stdout)))
+    assert [(row["arrangement"], row["tensor_parallel_size"], row["copies"]) for row in rows] == [
+        ("replicas", "1", "2"),
+        ("sharded", "2", "1"),
+    ]
+    assert [row["start_tensor_parallel_size"] for row in rows] == ["1", "1"]
+    assert [row["serve_command"] for row in rows] == [one["serve_command"] for one in plans]
+    assert [int(row["device_need_upper_bytes"]) for row in rows] == [one["need_upper_bytes"] for one in plans]
+
+
 @pytest.mark.parametrize("form", ["table", "markdown", "csv", "xlsx", "html"])
 def test_every_format_has_the_command_of_the_arrangement_and_not_that_of_one_rank(
     gpufit: Run, qwen: Path, tmp_path: Path, form: str

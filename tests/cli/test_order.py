@@ -276,9 +276,21 @@ def test_what_no_single_card_holds_is_ordered_divided(gpufit: Run, seventy: Path
     assert "divided over 2 devices that share every layer" in order["spread"]
     commands = [one["command"] for one in order["checks"]]
     assert not any(command.startswith("gpufit profile") for command in commands), "it measures one card"
+    assert not any("arrival.json" in one["how"] for one in order["save"]), "which no check writes"
     done = gpufit("fit", seventy, "--card", "h200-sxm-141gb", *SCENARIO, "--json")
     (row,) = json.loads(done.stdout)["cards"]
     assert (row["arrangement"], row["cards_needed"]) == ("sharded", 2), "fit says the same"
+
+
+def test_a_change_that_is_named_is_what_the_changed_model_gets(gpufit: Run, seventy: Path) -> None:
+    """`fit` names FP8 weights with what is surely enough then; of the model in FP8 it says the same, to 1 MiB."""
+    asked = (seventy, "--card", "h200-sxm-141gb", "--context", "8k", "--concurrency", "8", "--json")
+    (named,) = [
+        change for change in json.loads(gpufit("fit", *asked).stdout)["cards"][0]["changes"] if change["value"] == "fp8"
+    ]
+    changed = json.loads(gpufit("fit", *asked, "--quantization", "fp8").stdout)["cards"][0]
+    assert changed["verdict"] == "fits"
+    assert changed["need_upper_bytes"] == pytest.approx(named["need_upper_bytes"], abs=2**20)
 
 
 def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, seventy: Path) -> None:
@@ -287,8 +299,9 @@ def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, se
     assert done.code == 0, done.stderr
     order = json.loads(done.stdout)
     devices, workers = order["card"]["ranks"], len(order["workers"])
-    assert order["card"]["arrangement"] == "replicas"
-    assert order["card"]["cards_needed"] == devices * workers
+    (row,) = json.loads(gpufit("fit", seventy, "--card", "h100-sxm-80gb", *SCENARIO, "--json").stdout)["cards"]
+    assert order["card"]["arrangement"] == row["arrangement"] == "pipeline", "fit says the same"
+    assert order["card"]["cards_needed"] == row["cards_needed"] == devices * workers
     assert [one["at_once"] for one in order["workers"]] == [16 // workers] * workers
     assert sum(one["inputs"] for one in order["workers"]) == 1000
     assert "each divided over" in order["spread"]

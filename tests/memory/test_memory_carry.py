@@ -19,9 +19,9 @@ from gpufit.memory.carry import (
     FALLBACK_CONTEXT_UPPER_BYTES,
     PhaseNeed,
     carrier_to,
-    rules,
     workspace_bytes,
 )
+from gpufit.memory.carry_words import rules
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
 
@@ -112,6 +112,10 @@ def test_without_a_device_temporaries_and_activations_are_uncertain_by_a_tenth()
     assert need.need_upper_bytes == 555_745_280 + 166_000_000 + 38_153_876 + 763_078
     assert "10%" in " ".join(rules(nowhere))
     assert "30%" not in " ".join(rules(nowhere))
+    # Arithmetic that no run has tested brings an interval of its own, and that one is said.
+    untested = " ".join(rules(nowhere, untested=True))
+    assert "10%" not in untested
+    assert "30% either way" in untested
 
 
 def test_nothing_ran_while_loading_so_no_workspace_is_added() -> None:

@@ -32,7 +32,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("b", metavar="B", help="the other one; differences are B less A")
     largest = "that of the largest cell both ran, else of the largest shape both answer for"
-    add_scenario(parser, largest, "the same", "the same")
+    add_scenario(parser, largest, "the same", "the same; of two models with --context 1, as gpufit fit has it")
     add_engine_options(parser.add_argument_group("for a model in place of a profile"), starts=False)
     add_document(parser, COMPARE_FORMATS)
 
@@ -88,6 +88,9 @@ def _estimated(arguments: argparse.Namespace, model: str, start: Shape | None) -
             f"or see gpufit fit {model} --engine {arguments.engine}"
         )
     request = transformers_request(arguments, model)
+    if start is None and arguments.context is not None:
+        # As `gpufit fit` has it: what was asked for is all that a sequence holds.
+        request = replace(request, usual_new_tokens=1)
     if start is not None:
         request = replace(
             request,

@@ -104,7 +104,9 @@ def _workers(document: OrderDocument) -> Iterator[str]:
     if last:
         rows.insert(first, ["…", "", "", f"{len(every) - first - last:,} more, all in JSON and workbook", ""])
     yield _table(["worker", "devices", "at once", "inputs", "how many"], rows)
-    if document.work.inputs is None:
+    if document.work.inputs is None and len(every) == 1:
+        yield "The one worker takes all inputs."
+    elif document.work.inputs is None:
         yield (
             f"Of N inputs, worker k takes those from floor((k - 1) x N / {len(every)}) + 1 to "
             f"floor(k x N / {len(every)})."

@@ -146,7 +146,7 @@ def test_a_sorting_sampler_takes_38_bytes_an_entry_and_more_with_few_rows() -> N
 def test_the_sampler_rules_the_peak_of_llama_70b_as_printed() -> None:
     # 4.84 GiB on two H100 with 1,024 sequences and steps of 8,192 tokens (llm-d-planner's table).
     model = llama(hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64)
-    batch = Batch(1024, 8192, chunked=True, assumed=True)
+    batch = Batch(1024, 8192, chunked=True, assumed=frozenset({"sequences", "tokens"}))
     rules = rules_of("0.11.0")
     assert sampler_peak(model, batch, H100, Sampler.SORTED, rules) / GIB == pytest.approx(4.84, abs=0.01)
     assert sampler_peak(model, batch, H100, Sampler.FUSED, rules) < sampler_peak(
@@ -157,7 +157,7 @@ def test_the_sampler_rules_the_peak_of_llama_70b_as_printed() -> None:
 def test_the_layers_rule_the_peak_of_a_long_prompt_as_printed() -> None:
     # 2.07 GiB at 20,000 tokens, 2.99 GiB at 29,000 (vllm-project/vllm#10517).
     for tokens, printed in ((20000, 2.07), (29000, 2.99)):
-        peak = layers_peak(llama(), Batch(4, tokens, chunked=False, assumed=False), RTX3090, 1)
+        peak = layers_peak(llama(), Batch(4, tokens, chunked=False, assumed=frozenset()), RTX3090, 1)
         assert peak / GIB == pytest.approx(printed, abs=0.01)
 
 
@@ -178,6 +178,20 @@ def test_defaults_depend_on_card_and_release(
 ) -> None:
     batch = batch_of(Settings(max_model_len=length), card, rules_of(version))
     assert (batch.sequences, batch.tokens) == (sequences, tokens)
+
+
+@pytest.mark.parametrize(
+    ("sequences", "said"),
+    [
+        (None, "sequences and tokens of a step are vLLM's defaults for this card"),
+        (43, "tokens of a step are vLLM's default for this card"),
+    ],
+)
+def test_only_what_was_not_set_is_called_a_default(sequences: int | None, said: str) -> None:
+    settings = Settings(max_model_len=4096, max_num_seqs=sequences)
+    one = start(llama(), plain("BF16"), H100, settings, rules_of("0.29.0"), "llama")
+    activation = next(part for part in one.parts if part.name == "activation")
+    assert activation.words[1] == said
 
 
 def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:

@@ -188,7 +188,7 @@ def test_graphs_are_captured_with_and_without_adapters() -> None:
 
 
 def test_a_layer_keeps_what_a_makes_of_its_inputs_in_float32() -> None:
-    batch, settings = Batch(256, 8192, True, False), Settings(max_model_len=4096, lora=Lora(max_rank=512))
+    batch, settings = Batch(256, 8192, True, frozenset()), Settings(max_model_len=4096, lora=Lora(max_rank=512))
     dense = adapters_peak(model("Qwen/Qwen3-4B"), settings, batch, rules_of())
     assert dense == 8192 * 3 * 512 * 4
     assert adapters_peak(model("Qwen/Qwen3-30B-A3B"), settings, batch, rules_of()) == 8 * dense

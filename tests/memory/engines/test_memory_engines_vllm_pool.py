@@ -60,7 +60,7 @@ def test_each_running_sequence_needs_a_block_of_state() -> None:
     # 614 blocks were refused for 1,024 sequences (kaito-project/kaito#2319).
     state = StateCache(32, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)
     pool = pool_of(replace(llama(), caches=(llama().caches[0], state)), Ranks(), rules_of())
-    batch = Batch(1024, 8192, chunked=True, assumed=True)
+    batch = Batch(1024, 8192, chunked=True, assumed=frozenset({"sequences", "tokens"}))
     assert pool.blocks(pool.least_bytes(4096, batch, graphs=True)) == 1024
     assert pool.blocks(pool.least_bytes(4096, replace(batch, sequences=4), graphs=True)) < 1024
     assert pool.blocks(pool.least_bytes(4096, batch, graphs=False)) == pool.blocks_per_sequence(4096, 8192)

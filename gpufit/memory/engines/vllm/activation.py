@@ -127,7 +127,8 @@ def activation_part(architecture: Architecture, settings: Settings, batch: Batch
         f"vocabulary, {batch.tokens} tokens a step"
     ]
     if batch.assumed:
-        words.append("sequences and tokens of a step are vLLM's defaults for this card")
+        default = "default" if len(batch.assumed) == 1 else "defaults"
+        words.append(f"{' and '.join(sorted(batch.assumed))} of a step are vLLM's {default} for this card")
     if len(samplers) > 1:
         words.append("this release samples without sorting, in less, where FlashInfer is installed")
     return Part(

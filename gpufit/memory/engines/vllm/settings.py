@@ -105,8 +105,8 @@ class Batch:
     tokens: int
     chunked: bool
     """Whether long prompts are split; else one prompt of full length must fit a step."""
-    assumed: bool
-    """Whether a default stands in it."""
+    assumed: frozenset[str]
+    """What stands in it by default: `sequences`, `tokens`, both or neither."""
 
     @property
     def sampled(self) -> int:
@@ -122,8 +122,8 @@ def batch_of(settings: Settings, device: Device, rules: Rules) -> Batch:
         # A step of fewer tokens runs fewer sequences (arg_utils.py); one flag below the other is refused.
         sequences = min(sequences, settings.max_num_batched_tokens)
     tokens = settings.max_num_batched_tokens or _default_tokens(settings, device, rules, chunked)
-    assumed = settings.max_num_seqs is None or settings.max_num_batched_tokens is None
-    return Batch(sequences, tokens, chunked, assumed)
+    asked = {"sequences": settings.max_num_seqs, "tokens": settings.max_num_batched_tokens}
+    return Batch(sequences, tokens, chunked, frozenset(name for name, value in asked.items() if value is None))
 
 
 def _chunked(settings: Settings, rules: Rules) -> bool:
