@@ -21,7 +21,7 @@ def prices_of_page(document: FitDocument) -> Markup:
             "(`gpufit catalog offers --template`, filled in, its folder given to --catalog) puts them here."
         )  # fmt: skip
         return joined([missing, bullets(price_lines(document))])
-    terms = [(f"{days} days, {of}", False) for days in TERMS for of in ("a lot", "total")]
+    terms = [(f"total, {days} days", False) for days in TERMS]
     words = [("card", True), ("cards", False), ("lots", False), ("seller", True)]
     caption = (
         f"Offers: {document.offers}. A lot cannot be split; - is a price that the book does not have, or no order."
@@ -39,18 +39,18 @@ def _row(document: FitDocument, row: CardRow) -> Markup:
         element("td", "-" if row.cards_needed is None else f"{row.cards_needed:,}"),
         element("td", lots_text(row)),
         element("td", first.seller or first.book, element("small", day) if day else None, class_="left"),
-        *(cell for days in TERMS for cell in _cells(by_term.get(days))),
+        *(_cell(by_term.get(days)) for days in TERMS),
     )
 
 
-def _cells(price: Price | None) -> list[Markup]:
-    """A lot's price and the total of all lots."""
-    amounts = (None, None) if price is None else (price.price_per_lot, price.total_price)
-    currency = "(currency not named)" if price is None or price.currency is None else price.currency
-    return [
-        element("td", "-") if amount is None else element("td", exactly(amount, f"{amount:,.2f} {currency}"))
-        for amount in amounts
-    ]
+def _cell(price: Price | None) -> Markup:
+    """The total of all lots, and where that is no single one the price of a lot below it."""
+    if price is None or price.price_per_lot is None:
+        return element("td", "-")
+    of_lot, total = price.price_per_lot, price.total_price
+    currency = price.currency or "(currency not named)"
+    lot = element("small", exactly(of_lot, f"{of_lot:,.2f}"), f" {currency} a lot") if total != of_lot else None
+    return element("td", "-" if total is None else exactly(total, f"{total:,.2f} {currency}"), lot)
 
 
 def _costs(document: FitDocument) -> list[Markup]:

@@ -53,9 +53,9 @@ code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaV
 .facts dd { margin: 0 }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: .4rem }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .85rem }
-caption { text-align: left; padding: .4rem .55rem; caption-side: bottom }
-caption span { position: sticky; left: .55rem; display: inline-block; max-width: calc(100vw - 4rem) }
-th, td { padding: .35rem .55rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
+caption { text-align: left; padding: .4rem .45rem; caption-side: bottom }
+caption span { position: sticky; left: .45rem; display: inline-block; max-width: calc(100vw - 4rem) }
+th, td { padding: .35rem .45rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
 thead th { background: var(--shade); color: var(--dim); font-weight: 600; border-bottom: 1px solid var(--line) }
 tbody tr + tr > * { border-top: 1px solid var(--line) }
 .left { text-align: left }
@@ -65,6 +65,7 @@ td small { display: block }
 tbody th small { display: block; font-weight: 400 }
 th:first-child { position: sticky; left: 0 }
 td.words { white-space: normal; text-align: left; min-width: 16rem; max-width: 44rem; overflow-wrap: anywhere }
+td.binding { white-space: normal; min-width: 6rem }
 td.verdict { font-weight: 600; text-align: left }
 tr.total > * { border-top: 2px solid var(--line); font-weight: 600 }
 figure { margin: 0 }

@@ -205,13 +205,17 @@ def test_csv_has_a_row_for_each_arrangement_and_of_those_for_each_seller(tmp_pat
             [one.arrangement, "bulk Ltd", str(cards), "1", str(8 - cards), "720.0"],
         ]
     assert found == expected
+    lines = as_page(document).section("Prices").all("tbody")[0].all("tr")
+    assert [line.all("td")[4].text for line in lines] == [
+        shown for one in plans for shown in (f"{100 * one.cards_needed:,.2f} EUR100.00 EUR a lot", "720.00 EUR")
+    ], "what a lot costs stands below the total of several"
 
 
 def test_the_page_and_the_workbook_have_a_line_for_each_seller_with_its_own_lots() -> None:
     document = document_of(BULK, ACME)
     lines = as_page(document).section("Prices").all("tbody")[0].all("tr")
     shown = [[node.text for node in line.children if isinstance(node, Node)] for line in lines]
-    assert [(line[0], line[2], line[3], line[6]) for line in shown] == [
+    assert [(line[0], line[2], line[3], line[5]) for line in shown] == [
         ("x1-80gb", "1 x 8 (7 idle)", "bulk Ltd2026-03-01", "2,400.00 EUR"),
         ("x1-80gb", "1", "acme Ltd2026-03-01", "420.00 EUR"),
     ]

@@ -116,7 +116,8 @@ def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
         return element("th", text, name, scope="row")
     if column.key == "verdict":
         return element("td", text, class_=f"verdict {row.verdict}")
-    return element("td", exactly(value, text), class_="left" if reads_left(column) else None)
+    wraps = " binding" if column.key == "binding" else ""
+    return element("td", exactly(value, text), class_=f"left{wraps}" if reads_left(column) else None)
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
