@@ -51,6 +51,11 @@ def _versioned(text: bytes, where: str) -> dict[str, Any]:
         )
     if type(version) is not int or version < 1:
         raise UnreadableInputError(f"{where}: not a profile (no schema_version in it); `gpufit profile` writes one")
+    if "workload" not in raw and ("scenario" in raw or "documents" in raw):
+        raise UnreadableInputError(
+            f"{where}: an answer that gpufit gave, not a profile: give the profile that it was made of "
+            "(`gpufit estimate --save FILE` keeps a computed one)"
+        )
     if version > SCHEMA_VERSION:
         raise UnreadableInputError(
             f"{where}: written by a newer gpufit (profile schema {version}, this one reads up to "

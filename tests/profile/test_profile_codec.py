@@ -77,6 +77,8 @@ def test_what_is_stored_are_plain_numbers_and_words() -> None:
         (b'"text"', "no schema_version"),
         (b"{}", "no schema_version"),
         (b'{"model_type": "llama"}', "the config of a model, not a profile"),
+        (b'{"schema_version": 1, "profile": "p.json", "scenario": {}}', "an answer that gpufit gave, not a profile"),
+        (b'{"schema_version": 1, "documents": []}', "an answer that gpufit gave, not a profile"),
         (b'{"name": "llama"}', "no schema_version"),
         (b'{"schema_version": "1"}', "no schema_version"),
         (b'{"schema_version": null}', "no schema_version"),
