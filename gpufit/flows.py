@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
     from gpufit.report.compare_document import CompareDocument
-    from gpufit.report.order_builder import Judged
     from gpufit.report.order_document import OrderDocument
+    from gpufit.report.order_judged import Judged
     from gpufit.report.plans import ArrangementFigures
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
@@ -217,54 +217,70 @@ def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Se
 
 
 def order(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, card: Card, ask: Ask
+    profile: Profile,
+    where: str,
+    shape: Shape,
+    catalog: Catalog,
+    offers: Offers,
+    card: Card,
+    ask: Ask,
+    *,
+    saved: bool = True,
 ) -> OrderDocument:
     """Plan an order of one card for a scenario and a volume of work, from one seller.
 
-    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or
-    several sellers have a price for the card.
+    `saved` says that `where` is the file of the profile, and not a model that was estimated for this order. Raises
+    UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or several
+    sellers have a price for the card.
     """
     from gpufit.advice.throughput import NoThroughput, throughput_on
-    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_judged import Judged
 
     offers = _one_seller(offers, card)
-    asked = judge_cards(profile, where, shape, catalog, offers, (card,))
+    # Without a memory model only measured cells answer: of named workers what one of them runs has to be one.
+    whole = shape if profile.memory_model is not None else replace(shape, concurrency=ask.share_of(shape.concurrency))
+    asked = judge_cards(profile, where, whole, catalog, offers, (card,))
     row = asked.cards[0]
+
+    def judged(worker: FitDocument, over: Devices) -> Judged:
+        return Judged(asked, worker, card, over, profile, shape.concurrency, saved)
+
     if row.arrangements and (over := _devices_of(row.arrangements[0])).count > profile.workload.tensor_parallel_size:
         plan = row.arrangements[0]
-        worker = _judge_divided(profile, where, replace(shape, concurrency=plan.sequences_per_copy), offers, card, over)
+        one = replace(shape, concurrency=min(plan.sequences_per_copy, ask.share_of(shape.concurrency)))
+        worker = _judge_divided(profile, where, one, offers, card, over)
         unknown = NoThroughput("no throughput: the model divided over several cards was not measured")
-        return _planned(Judged(asked, worker, card, over, profile), plan.copies, unknown, ask, offers.books[0])
+        return _planned(judged(worker, over), plan.copies, unknown, ask, offers.books[0])
     copies = _copies(row, shape.concurrency)
-    worker = asked
-    if copies is not None and copies > 1:
-        # Without a memory model only measured cells answer, and the largest that fits is one of them.
-        share = row.max_concurrency if profile.memory_model is None else -(-shape.concurrency // copies)
-        one = replace(shape, concurrency=share or 1)
+    worker, one = asked, whole
+    if copies is not None and max(copies, ask.workers or 1) > 1 and whole.concurrency > 1:
+        # Without a memory model the largest measured cell that fits is a worker's, too.
+        share = row.max_concurrency if profile.memory_model is None and copies > 1 else -(-shape.concurrency // copies)
+        one = replace(shape, concurrency=min(share or 1, ask.share_of(shape.concurrency)))
         worker = judge_cards(profile, where, one, catalog, offers, (card,))
-        shape = one
-    rate = throughput_on(profile, card, shape)
-    judged = Judged(asked, worker, card, Devices(profile.workload.tensor_parallel_size), profile)
-    return _planned(judged, copies, rate, ask, offers.books[0])
+    rate = throughput_on(profile, card, one)
+    return _planned(judged(worker, Devices(profile.workload.tensor_parallel_size)), copies, rate, ask, offers.books[0])
 
 
 def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Card, ask: Ask) -> OrderDocument:
     """The same for a model that vLLM is to serve. Raises UsageError or UnreadableInputError, each in one line."""
     from gpufit.advice.throughput import NoThroughput
-    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_judged import Judged
 
     offers = _one_seller(offers, card)
     asked = start_vllm(request, catalog, offers, (card,))
-    row = asked.cards[0]
+    row, concurrency = asked.cards[0], asked.scenario.concurrency
     worker, over = asked, Devices(request.tensor_parallel or 1)
-    copies = _copies(row, asked.scenario.concurrency)
+    copies, share = _copies(row, concurrency), ask.share_of(concurrency)
     if row.arrangements:
         best = row.arrangements[0]
-        copies, over = best.copies, _devices_of(best)
-        share = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
-        worker = start_vllm(share, catalog, offers, (card,))
+        copies, over, share = best.copies, _devices_of(best), min(best.sequences_per_copy, share)
+    if row.arrangements or share < concurrency:
+        one = replace(request, concurrency=share, tensor_parallel=over.tensor)
+        worker = start_vllm(one, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
-    return _planned(Judged(asked, worker, card, over, None), copies, rate, ask, offers.books[0])
+    judged = Judged(asked, worker, card, over, None, concurrency, saved=False)
+    return _planned(judged, copies, rate, ask, offers.books[0])
 
 
 def _devices_of(plan: ArrangementFigures) -> Devices:

@@ -133,6 +133,9 @@ class CardRow(Record, frozen=True, kw_only=True):
     where the engine sizes no KV pool, and on a card of unknown memory."""
     throughput: ThroughputFigures | None = None
     """Only for the very card that the profile was measured on: speed is never carried to another."""
+    reason: str | None = None
+    """Why the verdict is what it is, in words, where the bytes alone would say that it fits: a dtype that the card
+    lacks, or a run that ran out of memory there."""
 
 
 @dataclass(frozen=True)
@@ -300,6 +303,7 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
             advice.plans, lambda plan: prices_of(offered, plan.cards_needed, rate if plan is best else None)
         ),
         changes=change_figures(advice.changes),
+        reason=verdict.reason,
     )
 
 
@@ -324,9 +328,10 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)
     if model is not None and distance > 1:
+        sequences = f"{model.max_concurrency} sequence{'s' if model.max_concurrency > 1 else ''}"
         notes.append(
             f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
-            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
-            "tokens in all): scaled, with a wider interval"
+            f"(up to {model.max_cached_tokens} tokens, {sequences}, {model.max_total_tokens} tokens in all): scaled, "
+            "with a wider interval"
         )
     return notes
