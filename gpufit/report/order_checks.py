@@ -129,8 +129,10 @@ class _Again:
 
     model: tuple[str, ...]
     """The model as commands take it, with its revision; QUANTISED_CHECKPOINT where it has to be made beforehand."""
+    loading: tuple[str, ...]
+    """Settings of its weights, as far as they are not defaults: what `gpufit check` takes, too."""
     settings: tuple[str, ...]
-    """What was not left at its default."""
+    """The other settings."""
     beforehand: str
     """What has to be done before, in words after a semicolon; empty where nothing has."""
     as_before: bool
@@ -144,19 +146,21 @@ class _Again:
         if lacks:
             name = "compute_dtype" if workload.compute_dtype else "dtype_requested"
             workload = structs.replace(workload, **{name: _EVERYWHERE})
-        settings = _as_before(workload)
+        dtype = workload.dtype_requested
+        loading, settings = ("--dtype", dtype) if dtype != "auto" else (), _as_before(workload)
         if method is not None and method not in QUANTISED_AT_LOAD:
             words = f"; {_CHECKPOINT} is the model quantised by {method} beforehand"
-            return cls((_CHECKPOINT,), tuple(settings), words, as_before=False)
+            return cls((_CHECKPOINT,), loading, settings, words, as_before=False)
         revision = ("--revision", profile.model.revision) if profile.model.revision else ()
-        quantised = ["--quantization", method] if method else []
-        return cls((profile.model.source, *revision), (*settings, *quantised), "", as_before=not lacks)
+        quantised = ("--quantization", method) if method else ()
+        model = (profile.model.source, *revision)
+        return cls(model, (*loading, *quantised), settings, "", as_before=not lacks)
 
 
 def _chain(again: _Again) -> Check:
     return Check(
         title="the whole chain, once",
-        command=shlex.join(["gpufit", "check", *again.model]),
+        command=shlex.join(["gpufit", "check", *again.model, *again.loading]),
         expect=f"load, preprocess, compute and write each ok, exit status 0{again.beforehand}",
     )
 
@@ -176,7 +180,7 @@ def _measured_again(worker: FitDocument, row: CardRow, again: _Again) -> Iterato
     shape = scenario_flags(worker.scenario)
     yield Check(
         title="the model, measured here",
-        command=shlex.join(["gpufit", "profile", *again.model, *shape, *again.settings, "-o", ARRIVAL]),
+        command=shlex.join(["gpufit", "profile", *again.model, *shape, *again.loading, *again.settings, "-o", ARRIVAL]),
         expect=f"one cell measured, exit status 0, no flag of a shared card{again.beforehand}",
     )
     # Of an order that is not ready, the upper bound may lie above what the card has.
@@ -196,10 +200,9 @@ def scenario_flags(scenario: Scenario) -> list[str]:
     return [*flags, "--new-tokens", str(scenario.new_tokens)] if scenario.new_tokens else flags
 
 
-def _as_before(workload: Workload) -> list[str]:
-    """The settings of the run that the order rests on, as far as they are not defaults."""
-    flags = ["--dtype", workload.dtype_requested] if workload.dtype_requested != "auto" else []
-    flags += ["--kv-cache-dtype", workload.kv_cache_dtype] if workload.kv_cache_dtype != "auto" else []
+def _as_before(workload: Workload) -> tuple[str, ...]:
+    """The settings of the run that the order rests on beside those of its weights, as far as they are not defaults."""
+    flags = ["--kv-cache-dtype", workload.kv_cache_dtype] if workload.kv_cache_dtype != "auto" else []
     if workload.cache_implementation != "dynamic":
         flags += ["--cache-implementation", workload.cache_implementation]
     flags += ["--compute-dtype", workload.compute_dtype] if workload.compute_dtype else []
@@ -207,7 +210,7 @@ def _as_before(workload: Workload) -> list[str]:
     flags += ["--images", str(workload.images)] if workload.images else []
     if workload.image_size is not None:
         flags += ["--image-size", f"{workload.image_size[0]}x{workload.image_size[1]}"]
-    return flags
+    return tuple(flags)
 
 
 def _hours_again(judged: Judged, plan: Plan, volume: Volume) -> Check:

@@ -136,8 +136,9 @@ def spread_words(judged: Judged, workers: int) -> str:
             f"each, and every figure of memory is that of {of_one}."
         )
     each = f", each divided over {divided}" if divided else ""
+    what = "One card" if divided else "One copy of the model"
     return (
-        f"One copy of the model with {everything}: {alone}. So whole copies run side by side{each}, at most "
+        f"{what} with {everything}: {alone}. So whole copies run side by side{each}, at most "
         f"{counted(at_once, 'sequence')} each, and every figure of memory is that of {of_one}."
     )
 

@@ -303,6 +303,10 @@ def test_a_method_that_profile_cannot_apply_needs_a_checkpoint() -> None:
     assert "quantised by fp8 beforehand" in chain.expect
     at_load = order(Ask(term_days=7), profile=quantised("torchao-int8wo")).checks[4]
     assert "--quantization torchao-int8wo" in at_load.command
+    assert (
+        "--dtype float16 --quantization torchao-int8wo"
+        in order(Ask(term_days=7), profile=quantised("torchao-int8wo")).checks[2].command
+    )
 
 
 def environment(document: OrderDocument) -> dict[str, EnvironmentRow]:
@@ -366,8 +370,8 @@ def test_what_decides_a_verdict_stands_where_it_is_told() -> None:
     assert document.margin.reason is not None
     assert document.margin.reason in blocker
     assert document.margin.reason not in document.notes
-    measured = next(check.command for check in document.checks if "gpufit profile" in check.command)
-    assert "--dtype float16" in measured
+    runs = [check.command for check in document.checks if check.command.startswith(("gpufit check", "gpufit profile"))]
+    assert ["--dtype float16" in command for command in runs] == [True, True]
     assert not any("gpufit verify" in check.command for check in document.checks)  # it would run in bfloat16
 
 

@@ -63,7 +63,7 @@ def render_order(document: OrderDocument) -> bytes:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": title(document)})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
-        _order(_Sheet(book, "order", (26, 90), formats), document)
+        _order(_Sheet(book, "order", (32, 90), formats), document)
         _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document)
         _workers(_Sheet(book, "workers", (10, 12, 10, 14, 14, 14), formats), document)
         _job(_Sheet(book, "job", (120,), formats), document)
