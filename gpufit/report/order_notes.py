@@ -46,7 +46,7 @@ def work_notes(plan: Plan, ask: Ask, concurrency: int) -> Iterator[str]:
 
 
 def _paces(plan: Plan, ask: Ask) -> Iterator[str]:
-    """What check 5 has to come to: from which pace on each term holds the work."""
+    """What the last check on arrival has to come to: from which pace on each term holds the work."""
     enough = []
     for days in TERMS:
         pace = least_pace(ask.volume, plan.workers, days, ask.overheads)

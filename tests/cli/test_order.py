@@ -116,6 +116,7 @@ def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path
     for name in ("order.md", "order.json", "order.xlsx"):
         done = gpufit(*arguments, "-o", tmp_path / name)
         assert (done.code, done.stdout) == (0, "")
+        assert f"wrote {tmp_path / name}: Ready to order, on figures scaled from a run on" in done.stderr
     assert (tmp_path / "order.md").read_text().startswith("# Order: 1 card of NVIDIA L40S 48GB for 3 days")
     assert json.loads((tmp_path / "order.json").read_text())["term_days"] == 3
     assert load_workbook(tmp_path / "order.xlsx").sheetnames == [

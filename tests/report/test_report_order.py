@@ -423,6 +423,17 @@ def test_an_order_made_of_a_model_has_no_profile_to_repeat() -> None:
     assert f"gpufit check {profile.model.source}" in commands
 
 
+def test_a_profile_of_several_ranks_is_not_measured_on_one_card() -> None:
+    one = make_profile(evidence=Evidence.SIMULATED)
+    ranks = msgspec.structs.replace(one.workload, tensor_parallel_size=2)
+    document = order(Ask(term_days=7), profile=msgspec.structs.replace(one, workload=ranks))
+    assert document.card.ranks == 2
+    assert gpufit_commands(document) == []
+    (deciding,) = [check for check in document.checks if check.decides]
+    assert deciding.title == "the divided model, beside its first run"
+    assert "serves 4 sequences of 512 tokens" in deciding.expect
+
+
 def test_weights_that_nobody_read_are_not_told_by_a_hash_of_the_config() -> None:
     one = make_profile(evidence=Evidence.COMPUTED)
     assert one.precision.stored

@@ -120,6 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gpufit import flows
     from gpufit.catalog.query import find_card
     from gpufit.catalog.store import load_catalog
+    from gpufit.report.order_text import status
 
     form = load_order_format(_chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
@@ -142,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
         say(f"not ready: {blocker}")
     write_document(form.render_order(document), form.BINARY, arguments.output)
     if arguments.output:
-        say(f"wrote {arguments.output}")
+        say(f"wrote {arguments.output}" + (f": {status(document)}" if document.ready else ""))
     return ExitCode.ANSWERED if document.ready else ExitCode.NOTHING_FITS
 
 
