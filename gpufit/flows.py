@@ -238,28 +238,30 @@ def order(
 
     offers = _one_seller(offers, card)
     # Without a memory model only measured cells answer: of named workers what one of them runs has to be one.
-    whole = shape if profile.memory_model is not None else replace(shape, concurrency=ask.share_of(shape.concurrency))
+    share = replace(shape, concurrency=ask.share_of(shape.concurrency))
+    whole = shape if profile.memory_model is not None else share
     asked = judge_cards(profile, where, whole, catalog, offers, (card,))
-    row = asked.cards[0]
+    shared = asked if share == whole else judge_cards(profile, where, share, catalog, offers, (card,))
+    row, best = shared.cards[0], _plan_of_a_worker(asked, shared, ask)
 
     def judged(worker: FitDocument, over: Devices) -> Judged:
         return Judged(asked, worker, card, over, profile, shape.concurrency, saved)
 
-    if row.arrangements and (over := _devices_of(row.arrangements[0])).count > profile.workload.tensor_parallel_size:
-        plan = row.arrangements[0]
-        one = replace(shape, concurrency=min(plan.sequences_per_copy, ask.share_of(shape.concurrency)))
+    if best is not None and (over := _devices_of(best)).count > profile.workload.tensor_parallel_size:
+        one = replace(shape, concurrency=best.sequences_per_copy)
         worker = _judge_divided(profile, where, one, offers, card, over)
         unknown = NoThroughput("no throughput: the model divided over several cards was not measured")
-        return _planned(judged(worker, over), plan.copies, unknown, ask, offers.books[0])
-    copies = _copies(row, shape.concurrency)
-    worker, one = asked, whole
-    if copies is not None and max(copies, ask.workers or 1) > 1 and whole.concurrency > 1:
+        copies = -(-shape.concurrency // one.concurrency)
+        return _planned(judged(worker, over), copies, unknown, ask, offers.books[0])
+    needed = _copies(asked.cards[0], shape.concurrency)
+    worker, one = shared, share
+    if needed is not None and -(-shape.concurrency // needed) < share.concurrency:
         # Without a memory model the largest measured cell that fits is a worker's, too.
-        share = row.max_concurrency if profile.memory_model is None and copies > 1 else -(-shape.concurrency // copies)
-        one = replace(shape, concurrency=min(share or 1, ask.share_of(shape.concurrency)))
+        most = row.max_concurrency if profile.memory_model is None else None
+        one = replace(shape, concurrency=most or -(-shape.concurrency // needed))
         worker = judge_cards(profile, where, one, catalog, offers, (card,))
     rate = throughput_on(profile, card, one)
-    return _planned(judged(worker, Devices(profile.workload.tensor_parallel_size)), copies, rate, ask, offers.books[0])
+    return _planned(judged(worker, Devices(profile.workload.tensor_parallel_size)), needed, rate, ask, offers.books[0])
 
 
 def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Card, ask: Ask) -> OrderDocument:
@@ -269,18 +271,29 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
 
     offers = _one_seller(offers, card)
     asked = start_vllm(request, catalog, offers, (card,))
-    row, concurrency = asked.cards[0], asked.scenario.concurrency
-    worker, over = asked, Devices(request.tensor_parallel or 1)
-    copies, share = _copies(row, concurrency), ask.share_of(concurrency)
-    if row.arrangements:
-        best = row.arrangements[0]
-        copies, over, share = best.copies, _devices_of(best), min(best.sequences_per_copy, share)
-    if row.arrangements or share < concurrency:
-        one = replace(request, concurrency=share, tensor_parallel=over.tensor)
+    concurrency = asked.scenario.concurrency
+    share = ask.share_of(concurrency)
+    shared = asked
+    if share < concurrency:
+        shared = start_vllm(replace(request, concurrency=share), catalog, offers, (card,))
+    best = _plan_of_a_worker(asked, shared, ask)
+    worker, over, copies = shared, Devices(request.tensor_parallel or 1), _copies(asked.cards[0], concurrency)
+    if best is not None:
+        copies, over = -(-concurrency // best.sequences_per_copy), _devices_of(best)
+        one = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
         worker = start_vllm(one, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
     judged = Judged(asked, worker, card, over, None, concurrency, saved=False)
     return _planned(judged, copies, rate, ask, offers.books[0])
+
+
+def _plan_of_a_worker(asked: FitDocument, shared: FitDocument, ask: Ask) -> ArrangementFigures | None:
+    """The first arrangement for what is shared out; where the model has to be divided and workers were named, the first
+    that is a single copy, as each of them is."""
+    plans, of_all = shared.cards[0].arrangements, asked.cards[0].arrangements
+    if ask.workers and of_all and _devices_of(of_all[0]).count > 1:
+        plans = (*(one for one in plans if one.copies == 1), *plans)
+    return plans[0] if plans else None
 
 
 def _devices_of(plan: ArrangementFigures) -> Devices:

@@ -79,9 +79,10 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
 
 
 def _arrangement(judged: Judged, plan: Plan) -> str:
-    """What `gpufit fit` calls it; copies of a model that one card holds whole may be more here than there."""
-    fitted = judged.asked.cards[0].arrangement
-    return str(arrangement_of(plan.workers, judged.over)) if fitted in (None, "single") else fitted
+    """What `gpufit fit` calls it where it divides a copy alike; each of several workers may take fewer devices."""
+    fitted = judged.asked.cards[0].arrangements[:1]
+    alike = [one for one in fitted if one.tensor_parallel_size * one.pipeline_parallel_size == judged.over.count > 1]
+    return alike[0].arrangement if alike else str(arrangement_of(plan.workers, judged.over))
 
 
 def _card(judged: Judged, plan: Plan | None) -> OrderedCard:

@@ -614,3 +614,26 @@ def test_named_workers_of_vllm_share_the_sequences_out(tmp_path: Path) -> None:
     assert [one.at_once for one in document.workers] == [10] * 4
     assert document.spread.startswith("The 40 sequences at once are shared out among 4 workers: at most 10 each")
     assert "of at least 10.00x" in document.checks[-2].expect
+
+
+def test_named_workers_each_take_as_many_devices_as_their_share_needs(tmp_path: Path) -> None:
+    """61 GiB of weights and 0.25 MiB a token: 512 sequences of 1k tokens, 128 GiB, take several devices of 79.1 GiB a
+    copy. Of 64 workers with 8 each, 2 GiB, one is enough; of 4 with 128 each, 32 GiB, it is not."""
+    folder = tmp_path / "Qwen3-32B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
+    card = make_card("x1-80gb", 79.1)
+    book = OfferBook(name="one", offers=(Offer(card=card.id, lot_size=1),))
+
+    def of(workers: int | None) -> OrderDocument:
+        request = VllmRequest(model=str(folder), max_model_len=1024, concurrency=512)
+        return flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(7, workers=workers))
+
+    assert of(None).card.ranks > 1
+    many = of(64)
+    assert (many.card.ranks, many.card.cards_needed, many.margin.at_once) == (1, 64, 8)
+    assert many.card.arrangement == "replicas"
+    few = of(4)
+    assert few.ready
+    assert (few.card.cards_needed, few.margin.at_once) == (4 * few.card.ranks, 128)
+    assert few.card.ranks > 1
