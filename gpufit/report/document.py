@@ -328,10 +328,9 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)
     if model is not None and distance > 1:
-        sequences = f"{model.max_concurrency} sequence{'s' if model.max_concurrency > 1 else ''}"
         notes.append(
             f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
-            f"(up to {model.max_cached_tokens} tokens, {sequences}, {model.max_total_tokens} tokens in all): scaled, "
-            "with a wider interval"
+            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
+            "tokens in all): scaled, with a wider interval"
         )
     return notes
