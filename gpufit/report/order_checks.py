@@ -174,7 +174,7 @@ def _started(worker: FitDocument, row: CardRow) -> Iterator[Check]:
         expect = (
             f'it starts, and its log says "Maximum concurrency for {scenario.context_tokens:,} tokens per request" of '
             f"at least {scenario.concurrency:.2f}x. With less, stop: this order counted on that. The rules expect "
-            f'{start.max_concurrency.lower:.1f}x to {start.max_concurrency.upper:.1f}x, and "GPU KV cache size" of '
+            f'{start.pool_concurrency.lower:.1f}x to {start.pool_concurrency.upper:.1f}x, and "GPU KV cache size" of '
             f"{int(start.kv_tokens.lower):,} tokens or more"
         )
     yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect)

@@ -317,9 +317,10 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     most = row["max_concurrency"]
     assert start["max_num_seqs"] == most
     # 64 layers of 8 KV heads of 128, keys and values in two bytes, over two ranks, 16k tokens: 2 GiB a sequence.
-    assert start["binding"].startswith(
-        f"one start runs {most} sequences of 16k tokens, and 32 are asked for, which take 64"
-    )
+    pool = start["pool_concurrency"]["point"]
+    assert pool == pytest.approx(start["kv_pool_bytes"] / (2 * GIB), abs=1 / 1024)  # whole blocks of 16 tokens
+    assert start["binding"].startswith(f"the KV pool holds {pool:.1f} sequences of 16k tokens (")
+    assert start["binding"].endswith("and 32 are asked for, which take 64.00 GiB of it")
     assert row["cards_needed"] == -(-32 // most) * 2
     assert any(remark.startswith(f"--max-num-seqs {most} surely serves {most} a copy") for remark in row["remarks"])
     flags = ("--engine", "vllm", "--max-model-len", "16k", "--tp", "2", "--gpu", "l40s", "--max-num-seqs")
@@ -328,6 +329,39 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     more = str(most + 1)
     row, _ = only(as_json(gpufit, "estimate", qwen, *flags, more, "--concurrency", more))
     assert row["verdict"] != "fits"
+
+
+def test_the_pools_concurrency_is_the_logs_and_the_cap_stands_beside_it(gpufit: Run, small: Path) -> None:
+    # 28 layers of 8 KV heads of 128, keys and values in two bytes: 112 KiB a token, 448 MiB a sequence of 4,096.
+    flags = (small, "--engine", "vllm", "--max-model-len", "4k", "--concurrency", "4", "--max-num-seqs", "4")
+    _, start = only(as_json(gpufit, "estimate", *flags, "--gpu", "l40s"))
+    pool, at_once = start["pool_concurrency"], start["max_concurrency"]
+    assert pool["point"] == pytest.approx(start["kv_pool_bytes"] / (448 * MIB), abs=1 / 256)  # blocks of 16 tokens
+    assert pool["point"] == pytest.approx(start["kv_tokens"]["point"] / 4096, abs=1 / 4096)
+    assert pool["lower"] > 4
+    assert at_once == {"lower": 4, "point": 4, "upper": 4}
+    said = f"concurrency at 4k: {pool['point']:.1f} ({pool['lower']:.1f} to {pool['upper']:.1f}), by the pool alone"
+    for form in ("table", "markdown", "html"):
+        text = " ".join(gpufit("estimate", *flags, "--gpu", "l40s", "--format", form).stdout.split())
+        assert said in text
+        assert "at once: 4 surely, never more than 4 (--max-num-seqs); asked for: 4" in text
+    order = gpufit("order", *flags, "--card", "l40s", "--term", "7").stdout
+    assert f"The rules expect {pool['lower']:.1f}x to {pool['upper']:.1f}x, " in order
+
+
+def test_a_budget_that_the_weights_alone_exceed_is_short_by_a_likely_and_a_least_size(gpufit: Run, qwen: Path) -> None:
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4", "--tp", "1")
+    row, start = only(as_json(gpufit, *flags, code=1))
+    # 61 GiB of weights in a budget of 0.92 x 22 GiB.
+    likely, least = (-start[key] / GIB for key in ("kv_pool_bytes", "kv_pool_upper_bytes"))
+    most = -start["kv_pool_lower_bytes"] / GIB
+    assert 35 < least < likely < most < 50
+    done = " ".join(gpufit(*flags).stdout.split())
+    assert f"likely {likely:.2f} GiB short before any KV cache, at the least {least:.2f} GiB; the largest" in done
+    assert done.count(f"{likely:.2f} GiB short") == 3  # the card's row, the rank's parts, the verdict's words
+    assert f"{least:.2f} GiB to {most:.2f} GiB short" in done
+    assert "-4" not in done  # no size below nothing
+    assert row["binding"]["short_bytes"] > -start["kv_pool_bytes"]
 
 
 def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
@@ -380,10 +414,10 @@ def test_a_start_that_is_too_close_is_told_apart_from_the_plans(gpufit: Run, tmp
     row, start = only(as_json(gpufit, *flags))
     assert (row["verdict"], row["max_concurrency"], row["arrangement"]) == ("too_close", 2, "replicas")
     assert [(one["tensor_parallel_size"], one["copies"]) for one in row["arrangements"]] == [(1, 2), (2, 1)]
-    assert "--max-num-seqs 2 " in row["arrangements"][0]["serve_command"]
-    assert "--max-num-seqs 256 " in start["serve_command"]
+    assert row["arrangements"][0]["serve_command"] == start["serve_command"]
+    assert "--max-num-seqs 4 " in start["serve_command"]
     text = " ".join(gpufit(*flags).stdout.replace("\\\n", " ").split())
-    assert f"or a single copy, which may not be enough: {start['serve_command']}" in text
+    assert f"copy with this, or a single one, which may not be enough: {start['serve_command']}" in text
     for plan in row["arrangements"]:
         assert plan["serve_command"] in text
 

@@ -174,8 +174,8 @@ def test_without_cards_the_need_is_that_of_any_card() -> None:
     ("row", "binding", "context", "lots"),
     [
         (FITS, "weights in prefill", "128k (limit)", "1 x 2 (1 idle)"),
-        (TOO_CLOSE, "temporaries in prefill, short by 1.00 GiB", "1000", "2 x 2 (1 idle, replicas)"),
-        (DOES_NOT_FIT, "KV cache in decode, short by 1073741824.00 GiB", "0", "-"),
+        (TOO_CLOSE, "temporaries in prefill, likely short by 1.00 GiB", "1000", "2 x 2 (1 idle, replicas)"),
+        (DOES_NOT_FIT, "KV cache in decode, likely short by 1073741824.00 GiB", "0", "-"),
         (UNKNOWN, "driver context in load", "", "-"),
     ],
 )
