@@ -626,9 +626,37 @@ def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path
 
 
 def test_a_method_that_calibrates_is_estimated_and_its_checkpoint_asked_for(gpufit: Run, small: Path) -> None:
-    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
+    flags = ("--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
+    document = as_json(gpufit, "estimate", small, *flags)
     assert any("needs a checkpoint quantised beforehand" in note for note in document["notes"])
-    assert "--quantization" not in only(document)[1]["serve_command"]
+    assert any(note.startswith("QUANTISED_CHECKPOINT in the command stands for") for note in document["notes"])
+    command = only(document)[1]["serve_command"]
+    # Not the 16-bit model: that is what would start unquantised.
+    assert command.startswith("vllm serve QUANTISED_CHECKPOINT --tensor-parallel-size 1 ")
+    assert not {"--quantization", str(small)} & set(shlex.split(command))
+
+
+def test_what_has_no_room_to_quantise_at_load_names_the_flag_that_has(gpufit: Run, qwen: Path) -> None:
+    # 61 GiB in 16 bit are more than an L40S's 44.4; half of them are not.
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l40s", "--tp", "1", "--quantization")
+    row, _ = only(as_json(gpufit, *flags, "fp8", code=1))
+    (said,) = (remark for remark in row["remarks"] if "quantised beforehand" in remark)
+    named = shlex.split(said.partition("ask for one: ")[2].rstrip(")"))
+    assert named[0] == "--quantization"
+    row, start = only(as_json(gpufit, *flags, named[1]))
+    assert (row["verdict"], row["remarks"]) == ("fits", [])
+    assert not any("16 bit first" in words for words in part(start, "weights")["words"])
+
+
+def test_a_checkpoint_in_fp8_that_is_only_asked_for_takes_what_one_of_its_kind_printed(
+    gpufit: Run, tmp_path: Path
+) -> None:
+    fact = STARTS["A032"]  # Llama-3.3-70B-Instruct-FP8-dynamic over two ranks: 33.88 GiB each
+    model = folder_of(fact["config"], tmp_path)
+    flags = ("--engine", "vllm", "--engine-version", fact["version"], "--gpu", "h100-sxm", "--max-model-len", "16000")
+    flags += ("--tp", str(fact["tensor_parallel"]), "--quantization", "compressed-tensors-fp8")
+    _, start = only(as_json(gpufit, "estimate", model, *flags))
+    assert part(start, "weights")["size_bytes"] / GIB == pytest.approx(fact["printed"]["weights_gib"], rel=0.001)
 
 
 @pytest.mark.parametrize("form", ["csv", "markdown", "xlsx", "table"])
