@@ -102,6 +102,10 @@ def _question(document: FitDocument) -> Markup:
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
+_WRAPPED = ("binding", "lots")
+"""Columns whose words go over several lines, so that all columns stay in sight."""
+
+
 def _verdicts(document: FitDocument) -> Markup:
     columns = screen_columns_of(document)
     heads = column_heads((column.title, reads_left(column)) for column in columns)
@@ -117,8 +121,8 @@ def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
         return element("th", text, name, scope="row")
     if column.key == "verdict":
         return element("td", text, class_=f"verdict {row.verdict}")
-    wraps = " binding" if column.key == "binding" else ""
-    return element("td", exactly(value, text), class_=f"left{wraps}" if reads_left(column) else None)
+    classes = [*(["left"] if reads_left(column) else ()), *(["wraps"] if column.key in _WRAPPED else ())]
+    return element("td", exactly(value, text), class_=" ".join(classes) or None)
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
