@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# How long an example takes says nothing on a machine that does other things, too.
+hypothesis.settings.register_profile("gpufit", deadline=None)
+hypothesis.settings.load_profile("gpufit")
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

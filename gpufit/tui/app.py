@@ -1,21 +1,22 @@
-"""The application: takes what is already loaded, and opens the right screen."""
+"""The application: one session, and a screen for each way to look at it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.theme import Theme
 
-from gpufit.catalog.offers import Offers
-from gpufit.catalog.record import Catalog
-from gpufit.datadir import profiles_dir
-from gpufit.tui.loaded import LoadedProfile
+from gpufit.tui import state
+from gpufit.tui.keys import EVERYWHERE, bindings
+from gpufit.tui.screens.base import SessionScreen
 from gpufit.tui.screens.cards import CardsScreen
-from gpufit.tui.screens.empty import EmptyScreen
+from gpufit.tui.screens.help import HelpScreen
+from gpufit.tui.session import Session
+from gpufit.tui.state import View
 
 THEME = Theme(
     name="gpufit",
@@ -29,38 +30,56 @@ THEME = Theme(
     dark=True,
 )
 
+SCREENS: Mapping[View, type[SessionScreen]] = {
+    View.CARDS: CardsScreen,
+}
+
 
 class GpufitApp(App[None]):
-    """All catalog cards against one profile at a time. Does no reading of its own."""
+    """Does no reading of its own: the session is loaded before it starts."""
 
     TITLE = "gpufit"
     CSS_PATH = Path(__file__).with_name("gpufit.tcss")
-    ENABLE_COMMAND_PALETTE = False
+    COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [  # type: ignore[misc]
         (0, "-narrow"),
         (124, "-medium"),
         (150, "-wide"),
     ]
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "quit"),
-        Binding("ctrl+c", "quit", "quit", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
 
-    def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
-        self._profiles = tuple(profiles)
-        self._catalog = catalog
-        self._offers = offers
-        self._problems = tuple(problems)
+        self.session = session
+        self.views = tuple(view for view in View if view in SCREENS)
+        """The screens, in the order of their keys."""
 
     def on_mount(self) -> None:
-        """Open the cards, or what to do when there is nothing to show."""
+        """Open the screen that the state looks at."""
         self.register_theme(THEME)
         self.theme = THEME.name
-        if self._profiles:
-            self.push_screen(CardsScreen(self._profiles, self._catalog, self._offers, self._problems))
-        else:
-            self.push_screen(EmptyScreen(f"{profiles_dir()}/", self._problems))
+        for view, screen in SCREENS.items():
+            self.add_mode(view, lambda screen=screen: screen(self.session))  # type: ignore[misc]
+        self.look_at(self.session.state.view)
+
+    def look_at(self, view: View) -> None:
+        """Show another screen over the same state."""
+        if view in SCREENS:
+            self.session.go(state.look_at(self.session.state, view))
+            self.switch_mode(view)
+
+    def action_look_at(self, view: str) -> None:
+        """The same, by a key."""
+        self.look_at(View(view))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key for a screen only works where there is one, and not under an open dialog."""
+        if action == "look_at":
+            return View(str(parameters[0])) in SCREENS and isinstance(self.screen, SessionScreen)
+        return True
+
+    def action_help(self) -> None:
+        """Show the help over any screen."""
+        if isinstance(self.screen, SessionScreen):
+            self.push_screen(HelpScreen(self.views))

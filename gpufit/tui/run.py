@@ -12,6 +12,7 @@ from gpufit.flows import choose_offers
 from gpufit.profile.store import find_profiles
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.loaded import read_profiles
+from gpufit.tui.session import Session
 
 
 def run_tui(paths: Sequence[Path], catalog_dir: Path | None = None, offers: Sequence[str] = ()) -> int:
@@ -28,4 +29,4 @@ def build_app(paths: Sequence[Path], catalog_dir: Path | None = None, offers: Se
     """
     catalog = load_catalog(catalog_dir)
     profiles, problems = read_profiles(paths or find_profiles(profiles_dir()))
-    return GpufitApp(profiles, catalog, choose_offers(catalog, offers, datetime.date.today()), problems)
+    return GpufitApp(Session(profiles, catalog, choose_offers(catalog, offers, datetime.date.today()), problems))

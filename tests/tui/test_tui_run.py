@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from builders import make_profile
 
-from gpufit.catalog.offers import Offers
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.profile.store import save_profile
 from gpufit.tui import run
 from gpufit.tui.loaded import LoadedProfile, read_profiles
+from gpufit.tui.session import Session
 
 
 class ShownApp:
@@ -23,10 +23,8 @@ class ShownApp:
 
     shown: ShownApp | None = None
 
-    def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: object, offers: Offers, problems: Sequence[str]
-    ) -> None:
-        self.profiles, self.offers, self.problems = profiles, offers, problems
+    def __init__(self, session: Session) -> None:
+        self.profiles, self.offers, self.problems = session.profiles, session.offers, session.problems
 
     def run(self) -> None:
         ShownApp.shown = self

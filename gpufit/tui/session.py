@@ -1,0 +1,83 @@
+"""What the screens share: what was read, what is looked at, and the answers to it, each asked once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpufit import flows
+from gpufit.catalog.offers import Offers
+from gpufit.catalog.record import Catalog
+from gpufit.errors import UsageError
+from gpufit.memory.held import Held
+from gpufit.memory.terms import Shape
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.tui import state
+from gpufit.tui.listing import first_that_fits, listed_rows
+from gpufit.tui.loaded import LoadedProfile
+
+_Question = tuple[str, Shape, Held]
+
+
+class Session:
+    """Holds the state and answers its question; screens draw both and never ask by themselves."""
+
+    def __init__(
+        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
+    ) -> None:
+        self.catalog, self.offers = catalog, offers
+        self.problems = tuple(problems)
+        """What could not be read, a line each."""
+        self.cards_by_id = {card.id: card for card in catalog.cards}
+        self.profiles: tuple[LoadedProfile, ...] = ()
+        self.state = state.ViewState()
+        self.document: FitDocument | None = None
+        """The answer to the state's question; None without a profile and where it cannot answer."""
+        self.why_not = ""
+        """Why there is no answer, in words."""
+        self.rows: tuple[CardRow, ...] = ()
+        """The rows of the document that are listed, in their order on screen."""
+        self._answers: dict[_Question, FitDocument | str] = {}
+        self.hold(profiles)
+
+    @property
+    def loaded(self) -> LoadedProfile | None:
+        """The profile on screen."""
+        return self.profiles[self.state.profile] if self.profiles else None
+
+    @property
+    def selected_row(self) -> CardRow | None:
+        """The row of the selected card; None while no card is listed."""
+        return self.rows[self.state.selected] if self.rows else None
+
+    def hold(self, profiles: Sequence[LoadedProfile]) -> None:
+        """Take these profiles in place of those before; the smallest card that fits is selected at the first."""
+        first = not self.profiles
+        self.profiles = tuple(profiles)
+        starts = [state.start_of(one.profile, one.start) for one in profiles]
+        self.go(state.with_starts(self.state, starts))
+        if first:
+            self.go(state.select(self.state, first_that_fits(self.rows)))
+
+    def go(self, to: state.ViewState) -> None:
+        """Make `to` the state and answer what it asks."""
+        answer = self.answer(to)
+        self.document = None if isinstance(answer, str) else answer
+        self.why_not = answer if isinstance(answer, str) else ""
+        if self.document is None:
+            self.rows, self.state = (), to
+            return
+        self.rows = listed_rows(self.document.cards, to.listing, self.cards_by_id)
+        self.state = state.show(to, [row.card for row in self.rows])
+
+    def answer(self, to: state.ViewState) -> FitDocument | str:
+        """The document for a state's question, or in words why there is none. Asked once for each question."""
+        if not self.profiles:
+            return "no profile"
+        loaded = self.profiles[to.profile]
+        key = (loaded.where, to.shape, to.held)
+        if key not in self._answers:
+            try:
+                self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers)
+            except UsageError as error:
+                self._answers[key] = str(error)
+        return self._answers[key]
