@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -13,7 +14,6 @@ from textual.theme import Theme
 from gpufit.tui import state
 from gpufit.tui.keys import EVERYWHERE, bindings
 from gpufit.tui.screens.base import SessionScreen
-from gpufit.tui.screens.cards import CardsScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
@@ -30,9 +30,10 @@ THEME = Theme(
     dark=True,
 )
 
-SCREENS: Mapping[View, type[SessionScreen]] = {
-    View.CARDS: CardsScreen,
+SCREENS: Mapping[View, str] = {
+    View.CARDS: "cards:CardsScreen",
 }
+"""Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
 
 
 class GpufitApp(App[None]):
@@ -59,9 +60,14 @@ class GpufitApp(App[None]):
         """Open the screen that the state looks at."""
         self.register_theme(THEME)
         self.theme = THEME.name
-        for view, screen in SCREENS.items():
-            self.add_mode(view, lambda screen=screen: screen(self.session))  # type: ignore[misc]
+        for view in SCREENS:
+            self.add_mode(view, lambda view=view: self._open(view))  # type: ignore[misc]
         self.look_at(self.session.state.view)
+
+    def _open(self, view: View) -> SessionScreen:
+        module, _, name = SCREENS[view].partition(":")
+        screen: SessionScreen = getattr(importlib.import_module(f"gpufit.tui.screens.{module}"), name)(self.session)
+        return screen
 
     def look_at(self, view: View) -> None:
         """Show another screen over the same state."""
