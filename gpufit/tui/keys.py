@@ -30,6 +30,13 @@ class Key:
     """Keys that stand together in the footer."""
     priority: bool = False
 
+    @property
+    def command(self) -> str:
+        """Its name among the commands; empty for a second key of the same, and for moves, which are keys alone."""
+        if " " in self.footer:
+            return self.footer
+        return "" if self.action in _MOVES else self.words
+
 
 def bindings(keys: Iterable[Key]) -> list[Binding]:
     """The keys for a screen's or the app's BINDINGS."""
@@ -47,6 +54,7 @@ def bindings(keys: Iterable[Key]) -> list[Binding]:
     ]
 
 
+_MOVES = {f"press('{event}')" for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
 _CONTEXT = Binding.Group("context", compact=True)
 _AT_ONCE = Binding.Group("at once", compact=True)
 
