@@ -18,6 +18,7 @@ from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
+from gpufit.tui.renderables.evidence import evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES
 from gpufit.tui.renderables.words import VERDICT_WORDS
 from gpufit.units import format_size
@@ -57,7 +58,7 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]
             yield f"{price.term_days} days", f"{money(price.total_price)} {price.currency or ''}".rstrip() + seller
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
-    yield "evidence", str(row.evidence)
+    yield "evidence", evidence_text(row.evidence)
     for plan in row.arrangements[1:]:
         yield "or", f"{plan.cards_needed} cards: {arrangement_words(plan)}"
     for change in row.changes:
@@ -91,7 +92,9 @@ def parts_table(document: FitDocument, row: CardRow) -> Text:
         _line("need", nothing, row.need_bytes, STRONG),
     ]
     heading = _Line("at the peak of", (*document.phases, f"{row.binding.phase}*", "in bytes*"), DIM)
-    evidence = _Line("evidence", (*(one.evidence for one in phases), row.evidence, ""), DIM)
+    evidence = _Line(
+        "evidence", (*(evidence_text(one.evidence) for one in phases), evidence_text(row.evidence), ""), DIM
+    )
     text = _aligned([heading, *lines, evidence])
     return text.append(f"* on {row.card}, with its own library workspace and driver context", DIM)
 
