@@ -27,6 +27,8 @@ _TEXT = {column.key: column.text for column in COLUMNS}
 _LABEL_WIDTH = 17
 _PART_WIDTH = 14
 _SIZE_WIDTH = 11
+_BYTES_WIDTH = 16
+"""`999,999,999,999` and a blank: a table that keeps its width needs no new layout from one scenario to the next."""
 
 
 def facts(document: FitDocument, row: CardRow) -> Group:
@@ -120,12 +122,14 @@ def _line(title: str, of_phases: Sequence[int | None], here: int, style: str) ->
 
 def _aligned(lines: Sequence[_Line]) -> Text:
     """Titles to the left, figures to the right, each column as wide as its longest cell."""
-    widths = [max(len(line.cells[at]) for line in lines) + 1 for at in range(len(lines[0].cells))]
+    last = len(lines[0].cells) - 1
+    longest = [max(len(line.cells[at]) for line in lines) + 1 for at in range(last + 1)]
+    widths = [max(width, _BYTES_WIDTH if at == last else _SIZE_WIDTH) for at, width in enumerate(longest)]
     text = Text(no_wrap=True)
     for line in lines:
         text.append(line.title.ljust(_PART_WIDTH), DIM)
         for cell, width in zip(line.cells, widths, strict=True):
-            text.append(cell.rjust(max(width, _SIZE_WIDTH)), line.style)
+            text.append(cell.rjust(width), line.style)
         text.append("\n")
     return text
 
