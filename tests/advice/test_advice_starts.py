@@ -47,7 +47,7 @@ def card(name: str) -> Card:
     st.integers(1, 255),
     st.sampled_from([1, 2, 4, 8]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_more_is_never_easier(one: Card, length: int, concurrency: int, tp: int) -> None:
     asked = question(length, concurrency, tp)
     now = ORDER.index(judged(asked, one).verdict)
@@ -59,7 +59,7 @@ def test_more_is_never_easier(one: Card, length: int, concurrency: int, tp: int)
 
 
 @given(st.sampled_from(CARDS), st.integers(1, 2000), st.sampled_from([1, 2]), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_copies_cover_what_is_asked_and_no_more(one: Card, concurrency: int, tp: int, lot_size: int) -> None:
     verdict = judged(question(concurrency=concurrency, tp=tp), one, lot_size)
     if not verdict.max_concurrency:
@@ -170,7 +170,7 @@ def test_graphs_on_top_of_the_budget_count_against_the_card() -> None:
     st.integers(1, 300),
     st.sampled_from(["0.11.0", "0.29.0"]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_least_share_serves_what_it_promises_to(one: Card, length: int, concurrency: int, version: str) -> None:
     asked = replace(question(length, concurrency), rules=rules_of(version))
     least = judged(asked, one).served.least_utilization

@@ -278,7 +278,7 @@ def test_what_is_not_markup_is_escaped_by_construction() -> None:
     assert element("meta", charset="utf-8") == '<meta charset="utf-8">'
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(text=st.text(max_size=60))
 def test_no_text_changes_the_structure_of_the_page(text: str) -> None:
     base = hard_document()
