@@ -13,6 +13,7 @@ from msgspec import structs
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
+from gpufit.architecture.quantization.registry import CHECKPOINT
 from gpufit.catalog.record import Card
 from gpufit.memory.carry import missing_dtype
 from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
@@ -38,8 +39,6 @@ _TORCH = (
 
 QUANTISED_AT_LOAD = ("torchao-int8wo", "torchao-float8wo", "bitsandbytes-int8", "bitsandbytes-nf4")
 """What `gpufit profile --quantization` takes; all other methods need a checkpoint made beforehand."""
-
-_CHECKPOINT = "QUANTISED_CHECKPOINT"
 
 _EVERYWHERE = "float16"
 """A dtype that every card's matrix units take."""
@@ -149,8 +148,8 @@ class _Again:
         dtype = workload.dtype_requested
         loading, settings = ("--dtype", dtype) if dtype != "auto" else (), _as_before(workload)
         if method is not None and method not in QUANTISED_AT_LOAD:
-            words = f"; {_CHECKPOINT} is the model quantised by {method} beforehand"
-            return cls((_CHECKPOINT,), loading, settings, words, as_before=False)
+            words = f"; {CHECKPOINT} is the model quantised by {method} beforehand"
+            return cls((CHECKPOINT,), loading, settings, words, as_before=False)
         revision = ("--revision", profile.model.revision) if profile.model.revision else ()
         quantised = ("--quantization", method) if method else ()
         model = (profile.model.source, *revision)
@@ -237,7 +236,7 @@ def _started(worker: FitDocument, row: CardRow) -> Iterator[Check]:
         expect = (
             f'it starts, and its log says "Maximum concurrency for {scenario.context_tokens:,} tokens per request" of '
             f"at least {scenario.concurrency:.2f}x. With less, stop: this order counted on that. The rules expect "
-            f'{start.max_concurrency.lower:.1f}x to {start.max_concurrency.upper:.1f}x, and "GPU KV cache size" of '
+            f'{start.pool_concurrency.lower:.1f}x to {start.pool_concurrency.upper:.1f}x, and "GPU KV cache size" of '
             f"{int(start.kv_tokens.lower):,} tokens or more"
         )
     yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect, decides=True)

@@ -21,10 +21,10 @@ class Readiness(enum.StrEnum):
     """Whether it can be ordered as it stands, and on what."""
 
     READY = "ready"
-    """What was measured on this card says so."""
+    """The same, measured on this card, says so."""
     READY_UNPROVEN = "ready_unproven"
-    """Arithmetic, a simulation, or a run elsewhere says so: the check that `decides` has to hold before the work
-    starts."""
+    """Arithmetic, a simulation, a run elsewhere or of other shapes says so: the check that `decides` has to hold before
+    the work starts."""
     NOT_READY = "not_ready"
     """Something speaks against it (`blockers`)."""
 
@@ -239,6 +239,8 @@ class OrderDocument(Record, frozen=True, kw_only=True):
     of them."""
     engine: Engine
     scenario: Scenario
+    scenario_ran: bool | None = None
+    """Whether the profile ran what one worker runs at once; null where rules answer, and nothing ran."""
     """The question: all sequences, over all workers."""
     card: OrderedCard
     idle: Idle | None

@@ -111,8 +111,9 @@ def _way_out(plan: Plan, at_once: int) -> str:
 
 
 def unproven(judged: Judged) -> bool:
-    """Whether nothing like this was measured on the card, so that the checks on arrival decide."""
-    return judged.row.evidence not in (Evidence.MEASURED, Evidence.IMPORTED)
+    """Whether this very shape was not measured on the card, so that the checks on arrival decide."""
+    measured = judged.row.evidence in (Evidence.MEASURED, Evidence.IMPORTED)
+    return not measured or judged.worker.scenario_ran is False
 
 
 def spread_words(judged: Judged, workers: int) -> str:

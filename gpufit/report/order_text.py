@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufit.profile.record import Evidence
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.order_document import EnvironmentRow, Idle, Margin, OrderDocument, Readiness, TermFigures
 from gpufit.units import format_figure, format_size, format_tokens
@@ -43,6 +44,7 @@ def status(document: OrderDocument) -> str:
     on = {
         Evidence.SCALED: f"on figures scaled from a run on {document.measured_on}",
         Evidence.SIMULATED: "on a simulated run: no card ran it",
+        Evidence.MEASURED: f"on a model fitted to a run on {document.measured_on}: this shape was not run",
     }.get(document.evidence, "on arithmetic: nothing was run")
     number = next((number for number, check in enumerate(document.checks, start=1) if check.decides), None)
     decides = "" if number is None else f"; check {number} decides before the work starts"
@@ -51,8 +53,9 @@ def status(document: OrderDocument) -> str:
 
 def evidence_words(document: OrderDocument) -> str:
     """What the figures of memory rest on."""
-    words = f"Figures of memory: {document.evidence}, made on {document.measured_on}."
-    if document.evidence is Evidence.MEASURED or not document.checks:
+    ran = document.scenario_ran
+    words = f"Figures of memory: {evidence_text(document.evidence, ran)}, made on {document.measured_on}."
+    if (document.evidence is Evidence.MEASURED and ran) or not document.checks:
         return words
     return f"{words} The checks on arrival measure them on the card itself."
 
@@ -211,7 +214,7 @@ def margin_lines(document: OrderDocument) -> list[Line]:
         )
     if margin.reason is None:
         lines.append(("binds", binding_words(margin)))
-    return [*lines, ("evidence", str(margin.evidence))]
+    return [*lines, ("evidence", evidence_text(margin.evidence, document.scenario_ran))]
 
 
 def binding_words(margin: Margin) -> str:

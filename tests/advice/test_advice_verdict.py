@@ -181,7 +181,7 @@ def largest_by_trying(capacity: int, along: str) -> int:
     return found
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.integers(NEED_UPPER - 20_000_000, NEED_UPPER + 200_000_000))
 def test_the_largest_concurrency_and_context_are_those_that_trying_them_all_finds(capacity: int) -> None:
     for along, shape in (("concurrency", SMALL), ("context", Shape(128, 4, 2))):
@@ -235,7 +235,7 @@ def test_no_number_of_whole_copies_serves_what_not_even_one_sequence_fits() -> N
     assert (verdict.arrangement, verdict.cards_needed, verdict.lots) == (None, None, None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(1, 4000), st.integers(1, 200), st.integers(1, 200), st.floats(1.0, 100.0))
 def test_copies_cover_every_sequence_and_one_copy_fewer_would_not(
     context: int, concurrency: int, lot_size: int, capacity_gib: float
@@ -252,7 +252,7 @@ def test_copies_cover_every_sequence_and_one_copy_fewer_would_not(
     assert verdict.lots.cards >= verdict.cards_needed
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.integers(0, 10**9),
     st.integers(0, 10**9),

@@ -338,7 +338,7 @@ def test_the_table_shows_every_part_once_and_every_remark() -> None:
     assert "notes:\n  - größer ✓ | as a pipe\n  - =1+1\n" in text
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(
     name=st.text(max_size=20),
     note=st.text(max_size=40),

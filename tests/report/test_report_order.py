@@ -410,6 +410,9 @@ def test_ready_says_on_what(evidence: Evidence, on: str) -> None:
 def test_what_was_measured_on_the_card_is_ready_without_more() -> None:
     document = order(Ask(term_days=3), profile=on_the_card())
     assert (document.readiness, status(document)) == ("ready", "Ready to order.")
+    other = order(Ask(term_days=3), Shape(500, 4, 4), on_the_card())
+    assert (other.evidence, other.readiness) == ("measured", "ready_unproven")
+    assert status(other).startswith("Ready to order, on a model fitted to a run on NVIDIA X1: this shape was not run;")
     short = order(Ask(term_days=3, volume=Volume(inputs=1_000_000)), profile=on_the_card())
     assert (short.readiness, status(short)) == ("not_ready", "Not ready to order.")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import xlsxwriter
 
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import printable
 from gpufit.report.order_document import OrderDocument, Readiness
 from gpufit.report.order_text import (
@@ -232,7 +233,7 @@ def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.line(["most sequences that fit", margin.max_concurrency], ["bold", "count"])
     if margin.reason is None:
         sheet.line(["binds", binding_words(margin)], ["bold", "text"])
-    sheet.line(["evidence", str(margin.evidence)], ["bold", "text"])
+    sheet.line(["evidence", evidence_text(margin.evidence, document.scenario_ran)], ["bold", "text"])
 
 
 def _terms(sheet: _Sheet, document: OrderDocument) -> None:
