@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
-from gpufit.profile.record import Parts
+from gpufit.profile.record import Parts, Precision
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.plans import ArrangementFigures
+from gpufit.report.precision_words import compute_words, computed_in, dtypes_of
 from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 from gpufit.units import format_size, format_tokens
 
@@ -120,13 +121,6 @@ def lots_text(row: CardRow) -> str:
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
-def _computed_in(document: FitDocument) -> str | None:
-    """The dtypes that matrices are multiplied in, or whatever was seen to be computed; None where nothing was."""
-    compute = document.precision.compute
-    dtypes = [one.dtypes for one in compute if one.family == "matmul"] or [one.dtypes for one in compute]
-    return "/".join(sorted({dtype for some in dtypes for dtype in some})) or None
-
-
 def _held_for(document: FitDocument, row: CardRow) -> str:
     """What a row's numbers are for: its start, or what the document's are for."""
     return document.holds_for if row.start is None else row.start.holds_for
@@ -223,6 +217,22 @@ PRICE_COLUMNS: tuple[Column, ...] = (
 """Prices, speed and cost: of the row's first seller; `rows.by_seller` gives a row for each."""
 
 
+def _of_precision(key: str, title: str, value: Callable[[Precision], Value]) -> Column:
+    return _column(key, title, lambda document, row: value(document.precision), on_screen=False)
+
+
+PRECISION_COLUMNS: tuple[Column, ...] = (
+    _of_precision("stored_dtype", "stored", lambda one: dtypes_of(one.stored)),
+    _of_precision("resident_dtype", "resident", lambda one: dtypes_of(one.resident)),
+    _of_precision("compute_dtype", "compute", compute_words),
+    _of_precision("kv_dtype", "KV dtype", lambda one: dtypes_of(one.kv)),
+    _of_precision(
+        "quantization", "quantised", lambda one: None if one.quantization is None else one.quantization.method
+    ),
+)
+"""What the files hold, what is held in memory, what operations run in and what the cache holds, each by itself."""
+
+
 def _day(day: datetime.date | None) -> str | None:
     return None if day is None else day.isoformat()
 
@@ -285,7 +295,8 @@ COLUMNS: tuple[Column, ...] = (
     *PRICE_COLUMNS,
     _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
     _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),
-    _column("dtype", "dtype", lambda document, row: _computed_in(document), on_screen=False),
+    _column("dtype", "dtype", lambda document, row: computed_in(document.precision), on_screen=False),
+    *PRECISION_COLUMNS,
     _column("holds_for", "holds for", lambda document, row: _held_for(document, row), on_screen=False),
     _column("remarks", "remarks", lambda document, row: "; ".join(row.remarks), on_screen=False),
     _column("evidence", "evidence", lambda document, row: str(row.evidence)),

@@ -33,6 +33,7 @@ from gpufit.profile.record import (
     weakest,
 )
 from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
+from gpufit.report.precision_words import held_words
 from gpufit.report.prices import (
     BookFigures,
     Price,
@@ -235,12 +236,9 @@ def _assumptions(profile: Profile, rows: Sequence[CardRow]) -> tuple[str, ...]:
 
 
 def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
-    engine, weights = profile.engine, "/".join(share.dtype for share in profile.precision.resident)
+    engine, model = profile.engine, profile.model.name
     cards = rows[0].name if len(rows) == 1 else "each card by itself" if rows else "no card in particular"
-    return (
-        f"{profile.model.name}, {engine.name} {engine.version} ({engine.attention}), {weights or 'unknown'} weights, "
-        f"{cards}"
-    )
+    return f"{model}, {engine.name} {engine.version} ({engine.attention}), {held_words(profile.precision)}, {cards}"
 
 
 def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) -> PhaseFigures:

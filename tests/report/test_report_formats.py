@@ -35,6 +35,17 @@ PART_KEYS = {
 RATES = ("inputs_per_second", "generated_tokens_per_second", "prompt_tokens_per_second")
 
 
+def precisions_in(precision: dict[str, Any]) -> dict[str, Any]:
+    """The columns of the four precisions: dtypes by the name, whatever their sizes."""
+    dtypes = {
+        f"{name}_dtype": "/".join(dict.fromkeys(one["dtype"] for one in precision[name])) or None
+        for name in ("stored", "resident", "kv")
+    }
+    families = [f"{one['family']} {'/'.join(one['dtypes'])}" for one in precision["compute"]]
+    method = precision["quantization"] and precision["quantization"]["method"]
+    return dtypes | {"compute_dtype": ", ".join(families) or None, "quantization": method}
+
+
 def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     """The JSON value that a CSV column stands for, by the column's name alone."""
     first = row["prices"][0]
@@ -53,6 +64,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         "attention": document["engine"]["attention"],
         # Either document multiplies matrices in one dtype, or nothing was observed.
         "dtype": next((one["dtypes"][0] for one in document["precision"]["compute"]), None),
+        **precisions_in(document["precision"]),
         "holds_for": document["holds_for"],
         "lot_size_cards": row["lot_size"],
         "currency": first["currency"],
@@ -204,6 +216,7 @@ def test_csv_is_utf_8_without_a_mark_and_a_line_a_row() -> None:
 def test_every_csv_column_says_its_unit() -> None:
     words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "remarks", "evidence"}
     words |= {"engine_version", "attention", "dtype", "holds_for", "seller", "offer_book", "offered_on"}
+    words |= {"stored_dtype", "resident_dtype", "compute_dtype", "kv_dtype", "quantization"}
     words |= {"price_notes", "throughput_how", "throughput_evidence", "arrangement_evidence"}
     counts = {"concurrency", "max_concurrency", "lots", "copies", "sequences_per_copy"}
     counts |= {"tensor_parallel_size", "pipeline_parallel_size"}  # vLLM's names, in devices
@@ -280,7 +293,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:BP{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:BU{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles

@@ -9,7 +9,7 @@ from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
 from gpufit.memory.engines.vllm.activation import activation_part
-from gpufit.memory.engines.vllm.dtypes import refused_on
+from gpufit.memory.engines.vllm.dtypes import cache_dtype, refused_on, torch_name
 from gpufit.memory.engines.vllm.loading import limited_by_loading, loading_words
 from gpufit.memory.engines.vllm.lora import lora_part
 from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
@@ -71,7 +71,18 @@ class VllmStart:
     def holds_for(self) -> str:
         """What these numbers are for, in words: never the model alone."""
         cards = f"{self.settings.ranks.tensor} x {self.device.name}"
-        return f"{self.model}, {self.rules.name}, {self.precision.name} weights, {cards}"
+        return f"{self.model}, {self.rules.name}, {self.precisions}, {cards}"
+
+    @property
+    def precisions(self) -> str:
+        """What the weights are in, and the KV cache where that is not what the model computes in, in words."""
+        weights, cache = f"{self.precision.name} weights", self.kv_dtype
+        return weights if cache in (None, torch_name(self.precision.dtype)) else f"{weights}, {cache} KV cache"
+
+    @property
+    def kv_dtype(self) -> str | None:
+        """What the KV cache holds, by torch's name; None where the model caches nothing."""
+        return cache_dtype(self.pool.cache_dtype, self.precision.dtype) if self.pool.groups else None
 
     def part(self, name: str) -> Part:
         """One part by its name."""
