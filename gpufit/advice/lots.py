@@ -20,6 +20,11 @@ class LotCount:
         """Cards paid for."""
         return self.lots * self.lot_size
 
+    def price(self, of_one: float) -> float:
+        """The price of all lots, to a hundredth of the currency; what is below that stays, since no price is zero."""
+        total = of_one * self.lots
+        return round(total, 2) or total
+
 
 def lots_for(cards_needed: int, lot_size: int) -> LotCount:
     """The fewest whole lots that hold the cards. Raises ValueError below one card or one card a lot."""

@@ -160,7 +160,7 @@ def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
     return Idle(
         cards=left.cards,
         cost_share=left.cost_share,
-        price=None if cost.total_price is None else cost.total_price * left.cost_share,
+        price=None if cost.total_price is None else round(cost.total_price * left.cost_share, 2),
         copies=left.copies if fits else None,
         sequences=left.sequences if fits else None,
     )
@@ -174,7 +174,7 @@ def _cost(plan: Plan | None, judged: Judged, book: OfferBook) -> Cost:
         currency=book.currency,
         date=book.date,
         price_per_lot=price,
-        total_price=None if price is None or plan is None else price * plan.lots.lots,
+        total_price=None if price is None or plan is None else plan.lots.price(price),
         stale=any(one.stale for one in judged.worker.offer_books),
         indicative=book.indicative,
     )
@@ -191,7 +191,7 @@ def _term(option: TermOption, card: Card, book: OfferBook) -> TermFigures:
         cards=None if lots is None else lots.cards,
         lots=None if lots is None else lots.lots,
         price_per_lot=price,
-        total_price=None if price is None or lots is None else price * lots.lots,
+        total_price=None if price is None or lots is None else lots.price(price),
     )
 
 
