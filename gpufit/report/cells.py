@@ -112,12 +112,16 @@ def max_context_text(row: CardRow) -> str:
 
 def lots_text(row: CardRow) -> str:
     """What to order: lots, cards in a lot, idle cards, and how the cards share the work."""
-    if row.lots is None:
+    shared = [] if row.arrangement in (None, "single") else [str(row.arrangement)]
+    return order_words(row.lots, row.lot_size, row.idle_cards, *shared)
+
+
+def order_words(lots: int | None, lot_size: int, idle_cards: int | None, *more: str) -> str:
+    """`2 x 2 (1 idle)`, in brackets what else is said of it; `-` where no number of lots serves."""
+    if lots is None:
         return "-"
-    text = f"{row.lots} x {row.lot_size}" if row.lot_size > 1 else str(row.lots)
-    remarks = [f"{row.idle_cards} idle"] if row.idle_cards else []
-    if row.arrangement is not None and row.arrangement != "single":
-        remarks.append(row.arrangement)
+    text = f"{lots} x {lot_size}" if lot_size > 1 else str(lots)
+    remarks = [*([f"{idle_cards} idle"] if idle_cards else ()), *more]
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
@@ -186,6 +190,7 @@ PRICE_COLUMNS: tuple[Column, ...] = (
     _column("price_age_days", "price age (days)", _of_first_book(lambda book: book.age_days), on_screen=False),
     _column("price_notes", "price notes", _of_first_book(lambda book: "; ".join(book.notes)), on_screen=False),
     *(_term_column("total_price", "price", days, lambda price: price.total_price) for days in TERMS),
+    _column("odd_prices", "odd prices", lambda document, row: _odd_prices(row), on_screen=False),
     _column("inputs_per_second", "inputs/s", _of_throughput(lambda one: one.inputs_per_second), on_screen=False),
     _column(
         "generated_tokens_per_second",
@@ -231,6 +236,12 @@ PRECISION_COLUMNS: tuple[Column, ...] = (
     ),
 )
 """What the files hold, what is held in memory, what operations run in and what the cache holds, each by itself."""
+
+
+def _odd_prices(row: CardRow) -> str | None:
+    """Which of the first seller's prices are hardly meant, and why."""
+    odd = [price for price in row.prices if price.book == row.prices[0].book and price.odd]
+    return "; ".join(f"{price.term_days} days: {price.odd}" for price in odd) or None
 
 
 def _day(day: datetime.date | None) -> str | None:

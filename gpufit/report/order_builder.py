@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from gpufit.advice.lots import to_the_cent
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
@@ -160,7 +161,7 @@ def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
     return Idle(
         cards=left.cards,
         cost_share=left.cost_share,
-        price=None if cost.total_price is None else round(cost.total_price * left.cost_share, 2),
+        price=None if cost.total_price is None else to_the_cent(cost.total_price * left.cost_share),
         copies=left.copies if fits else None,
         sequences=left.sequences if fits else None,
     )

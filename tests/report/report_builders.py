@@ -48,14 +48,20 @@ HUGE = 2**60
 """An exbibyte: 1,073,741,824 GiB."""
 
 
-def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR", **fields: Any) -> tuple[Price, ...]:
+def prices(
+    *asked: float | None, cards: int | None = 1, lot_size: int = 2, currency: str | None = "EUR", **fields: Any
+) -> tuple[Price, ...]:
+    """A seller's three terms for so many cards; None where no number of them serves."""
+    lots = None if cards is None else -(-cards // lot_size)
     return tuple(
         Price(
             term_days=days,
             currency=currency,
             price_per_lot=one,
-            total_price=None if one is None else lots * one,
+            total_price=None if one is None or lots is None else lots * one,
+            lot_size=lot_size,
             lots=lots,
+            idle_cards=None if lots is None or cards is None else lots * lot_size - cards,
             book="=book",
             seller="@seller|ü, Ltd",
             offered_on=OFFERED_ON,
@@ -158,7 +164,7 @@ DOES_NOT_FIT = CardRow(
     lot_size=1,
     lots=None,
     idle_cards=None,
-    prices=prices(None, None, None, currency=None),
+    prices=prices(None, None, None, cards=None, lot_size=1, currency=None),
     remarks=("no bfloat16 | in hardware",),
     evidence=Evidence.ASSUMED,
     changes=(
@@ -190,10 +196,12 @@ UNKNOWN = CardRow(
     lot_size=1,
     lots=None,
     idle_cards=None,
-    prices=prices(None, None, None),
+    prices=prices(None, None, None, cards=None, lot_size=1),
     remarks=(),
     evidence=Evidence.MEASURED,
 )
+
+ODD = prices(0.01, 2.0, 3.0, cards=3, odd="=1+1 | a card")
 
 TOO_CLOSE = CardRow(
     card="x3-24gb",
@@ -218,12 +226,12 @@ TOO_CLOSE = CardRow(
     lot_size=2,
     lots=2,
     idle_cards=1,
-    prices=prices(0.01, 2.0, 3.0, lots=2),
+    prices=ODD,
     remarks=(),
     evidence=Evidence.SCALED,
     arrangements=(
-        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=prices(0.01, 2.0, 3.0, lots=2)),
-        arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, lots=2)),
+        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=ODD),
+        arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, cards=4)),
         arranged(
             "pipeline",
             1_000_001,
@@ -231,7 +239,7 @@ TOO_CLOSE = CardRow(
             HUGE,
             pipeline_parallel_size=1_000_001,
             evidence=Evidence.ASSUMED,
-            prices=prices(None, 2.0, None, lots=500_001),
+            prices=prices(None, 2.0, None, cards=1_000_001),
         ),
     ),
     changes=(

@@ -54,6 +54,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         for price in row["prices"]
         for name in ("total_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
     }
+    odd = [f"{one['term_days']} days: {one['odd']}" for one in row["prices"] if one["odd"]]
     priced = any(price["price_per_lot"] is not None for price in row["prices"])
     book = {one["name"]: one for one in document["offer_books"]}[first["book"]] if priced else {}
     speed = row["throughput"] or {}
@@ -73,6 +74,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         "offered_on": book.get("offered_on"),
         "price_age_days": book.get("age_days"),
         "price_notes": "; ".join(book["notes"]) if book else None,
+        "odd_prices": "; ".join(odd) or None,
         "throughput_how": speed.get("how"),
         "throughput_evidence": speed.get("evidence"),
         **{name: speed.get(name) for name in RATES},
@@ -216,7 +218,7 @@ def test_csv_is_utf_8_without_a_mark_and_a_line_a_row() -> None:
 def test_every_csv_column_says_its_unit() -> None:
     words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "remarks", "evidence"}
     words |= {"engine_version", "attention", "dtype", "holds_for", "seller", "offer_book", "offered_on"}
-    words |= {"stored_dtype", "resident_dtype", "compute_dtype", "kv_dtype", "quantization"}
+    words |= {"stored_dtype", "resident_dtype", "compute_dtype", "kv_dtype", "quantization", "odd_prices"}
     words |= {"price_notes", "throughput_how", "throughput_evidence", "arrangement_evidence"}
     counts = {"concurrency", "max_concurrency", "lots", "copies", "sequences_per_copy"}
     counts |= {"tensor_parallel_size", "pipeline_parallel_size"}  # vLLM's names, in devices
@@ -268,6 +270,8 @@ def test_the_workbook_s_cards_hold_the_values_of_the_json_as_numbers() -> None:
                 value = "; ".join(value) if key == "remarks" else value
                 if value is None or value == "":
                     assert not cell.value
+                elif key == "offered_on":
+                    assert (cell.value.date().isoformat(), cell.data_type) == (value, "d")
                 elif isinstance(value, str):
                     assert (cell.value, cell.data_type) == (value, "s")
                 elif key.endswith("_bytes"):
@@ -283,7 +287,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
     book = as_workbook(hard_document())
     cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
     formulas = [cell for cell in cells if cell.data_type == "f"]
-    assert {cell.parent.title for cell in formulas} == {"summary", "cards", "prices", "scenario"}
+    assert {cell.parent.title for cell in formulas} == {"summary", "cards", "prices", "arrangements", "scenario"}
     assert all(cell.value.startswith(("=IF(", "=SUM(", "=INDEX(")) for cell in formulas)
     assert sum(cell.hyperlink is not None for cell in cells) == 0
     names = {cell.value: cell.data_type for cell in cells}
@@ -293,7 +297,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:BU{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:BV{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles
