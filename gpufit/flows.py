@@ -285,8 +285,9 @@ def _one_seller(offers: Offers, card: Card) -> Offers:
     """The offers of the one book that prices a card, or of the first where none does: an order goes to one seller."""
     books = [book for book, _ in offers.of(card.id)]
     if len(books) > 1:
-        names = ", ".join(book.name for book in books)
-        raise UsageError(f"{names} all have a price for {card.id}, and an order goes to one seller: name it (--offers)")
+        *others, last = [book.name for book in books]
+        names = f"{', '.join(others)} and {last}{' both' if len(books) == 2 else ''}"
+        raise UsageError(f"{names} have a price for {card.id}, and an order goes to one seller: name it (--offers)")
     return replace(offers, books=tuple(books))
 
 

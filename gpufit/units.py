@@ -96,3 +96,8 @@ def format_tokens(count: int) -> str:
     if count >= KIB and count % KIB == 0:
         return f"{count // KIB}k"
     return str(count)
+
+
+def counted(count: int, what: str) -> str:
+    """`1 sequence`, `4 sequences`, `1,024 sequences`."""
+    return f"1 {what}" if count == 1 else f"{count:,} {what}s"

@@ -46,7 +46,7 @@ from gpufit.report.prices import (
 )
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
-from gpufit.units import format_size
+from gpufit.units import counted, format_size
 
 SCHEMA_VERSION = 2
 
@@ -301,30 +301,26 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
     )
 
 
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
-
-
 def _notes(profile: Profile, shape: Shape) -> list[str]:
     notes = [f"{profile.evidence} with {words}" for words in workload_words(profile.workload)]
     notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
-        notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
+        notes.append(f"the profile is unfinished: {counted(len(profile.measured_cells), 'cell')} measured so far")
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
     if limits:
         smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)
         ceiling = profile.workload.memory_limit_bytes
         held = "" if ceiling is None else f" under a limit of {format_size(ceiling)}"
         notes.append(
-            f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}{held}, the smallest at "
-            f"context {smallest.context_tokens} x {smallest.concurrency}"
+            f"{counted(len(limits), 'cell')} ran out of memory on {profile.environment.device.name}{held}, the smallest "
+            f"at context {smallest.context_tokens} x {smallest.concurrency}"
         )
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)
     if model is not None and distance > 1:
         notes.append(
             f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
-            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
-            "tokens in all): scaled, with a wider interval"
+            f"(up to {counted(model.max_cached_tokens, 'token')}, {counted(model.max_concurrency, 'sequence')}, "
+            f"{counted(model.max_total_tokens, 'token')} in all): scaled, with a wider interval"
         )
     return notes

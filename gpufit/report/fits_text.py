@@ -10,7 +10,7 @@ from gpufit.report.cells import SYMBOLS, order_words
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
 from gpufit.report.offer_lines import OfferLine, offer_lines
-from gpufit.units import format_tokens
+from gpufit.units import counted, format_tokens
 
 _SIGNS = "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown"
 LEGEND = f"{_SIGNS}; beside it the lots to order (of each seller, where lots differ), - where no number serves"
@@ -48,8 +48,8 @@ def fits_headline(document: FitsDocument) -> list[str]:
     scenarios = document.of(document.profiles[0])
     cards = len(document.documents[0].cards)
     lines = [
-        f"{_counted(len(document.profiles), 'profile')} x {_counted(len(scenarios), 'scenario')}, "
-        f"{_counted(cards, 'card')} · evidence: {document.evidence}"
+        f"{counted(len(document.profiles), 'profile')} x {counted(len(scenarios), 'scenario')}, "
+        f"{counted(cards, 'card')} · evidence: {document.evidence}"
     ]
     for answer in document.profiles:
         first = document.of(answer)[0]
@@ -218,7 +218,3 @@ def _shape(document: FitDocument) -> str:
         return f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once"
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
     return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

@@ -122,7 +122,7 @@ def test_what_the_run_met_is_noted_in_words() -> None:
         "the profile is unfinished: 1 cell measured so far",
         "2 cells ran out of memory on AMD EPYC, the smallest at context 1024 x 8",
         # 1030 cached tokens x 8 = 8240 of 2060.
-        "the scenario lies 4.0 times beyond what was measured (up to 515 tokens, 4 sequences, 2060 tokens in all): "
+        "the scenario lies 4.0 times beyond what was measured (up to 515 tokens, 4 sequences, 2,060 tokens in all): "
         "scaled, with a wider interval",
     )
 

@@ -179,7 +179,7 @@ def test_a_blank_price_stays_blank() -> None:
 
 def test_an_order_goes_to_one_seller() -> None:
     other = msgspec.structs.replace(PAIRS, name="other", seller="Other")
-    with pytest.raises(UsageError, match=r"cloud, other all have a price for x1-80gb.*--offers"):
+    with pytest.raises(UsageError, match=r"cloud and other both have a price for x1-80gb.*--offers"):
         order(Ask(term_days=7), books=(PAIRS, other))
     blank = OfferBook(name="blank", offers=(Offer(card="x1-80gb", lot_size=8),))
     assert order(Ask(term_days=7), books=(blank, PAIRS)).cost.book == "cloud"  # the one that has a price
