@@ -312,8 +312,8 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
         ceiling = profile.workload.memory_limit_bytes
         held = "" if ceiling is None else f" under a limit of {format_size(ceiling)}"
         notes.append(
-            f"{counted(len(limits), 'cell')} ran out of memory on {profile.environment.device.name}{held}, the smallest "
-            f"at context {smallest.context_tokens} x {smallest.concurrency}"
+            f"{counted(len(limits), 'cell')} ran out of memory on {profile.environment.device.name}{held}, the "
+            f"smallest at context {smallest.context_tokens} x {smallest.concurrency}"
         )
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)
