@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from gpufit.advice.lots import to_the_cent
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import order_words
 from gpufit.report.prices import BookFigures, Price
@@ -87,7 +88,7 @@ def offer_lines(cards: Iterable[Ordered], books: Sequence[BookFigures]) -> tuple
 
 def money(amount: float) -> str:
     """An amount with two decimals, or four significant digits below 1: what a thousand inputs cost is small."""
-    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4g}"
+    return f"{to_the_cent(amount):,.2f}" if amount >= 1 else f"{amount:.4g}"
 
 
 def total_text(price: Price | None) -> str:
@@ -174,8 +175,8 @@ def _unpriced(lines: Sequence[OfferLine]) -> Iterator[str]:
 def _odd(lines: Sequence[OfferLine]) -> Iterator[str]:
     for line in lines:
         for price in line.prices:
-            if price.odd and price.total_price is not None:
+            if price.odd and price.price_per_lot is not None and price.total_price is not None:
                 yield (
                     f"odd, ask before you count on it: {line.card}, {price.term_days} days of {line.seller}, "
-                    f"{price.price_per_lot:,.2f} a lot ({price.odd})"
+                    f"{money(price.price_per_lot)} a lot ({price.odd})"
                 )

@@ -11,6 +11,7 @@ from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
 from gpufit.advice.throughput import NoThroughput
 from gpufit.advice.verdict import Devices, Verdict, arrangement_of
+from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
 from gpufit.profile.record import Evidence, Profile
@@ -178,6 +179,7 @@ def _cost(plan: Plan | None, judged: Judged, book: OfferBook) -> Cost:
         total_price=None if price is None or plan is None else plan.lots.price(price),
         stale=any(one.stale for one in judged.worker.offer_books),
         indicative=book.indicative,
+        odd=None if plan is None else odd_prices(book.offer(judged.card.id)).get(plan.term_days),
     )
 
 

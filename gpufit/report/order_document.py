@@ -83,6 +83,8 @@ class Cost(Record, frozen=True, kw_only=True):
     """Whether the prices are so old that they have to be asked for again."""
     indicative: bool
     """Whether they are public figures that nobody offers."""
+    odd: str | None = None
+    """Why the price is hardly meant, in words; null where nothing is odd about it."""
 
 
 class Work(Record, frozen=True, kw_only=True):

@@ -101,6 +101,7 @@ def price_words(document: OrderDocument) -> str:
     date = f", prices of {cost.date}" if cost.date else ", prices without a date"
     warnings = "; public figures, which nobody offers" if cost.indicative else ""
     warnings += "; old: ask again" if cost.stale else ""
+    warnings += f"; odd, {cost.odd}: ask before you count on it" if cost.odd else ""
     return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}{warnings}"
 
 

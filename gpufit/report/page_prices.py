@@ -7,7 +7,7 @@ from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_text import Orders
 from gpufit.report.markup import Markup, element, joined
-from gpufit.report.offer_lines import OfferLine, day_text, offer_lines, offer_words
+from gpufit.report.offer_lines import OfferLine, day_text, money, offer_lines, offer_words
 from gpufit.report.page_parts import bullets, column_heads, exactly, table
 from gpufit.report.price_text import COST_NOTE, LEFT_HEADERS, cost_headers, cost_rows, price_lines
 from gpufit.report.prices import Price
@@ -66,9 +66,9 @@ def _cell(price: Price | None) -> Markup:
         return element("td", "-")
     of_lot, total = price.price_per_lot, price.total_price
     currency = price.currency or "(currency not named)"
-    lot = element("small", exactly(of_lot, f"{of_lot:,.2f}"), f" {currency} a lot") if total != of_lot else None
+    lot = element("small", exactly(of_lot, money(of_lot)), f" {currency} a lot") if price.lots != 1 else None
     odd = element("small", f"odd: {price.odd}") if price.odd else None
-    return element("td", "-" if total is None else exactly(total, f"{total:,.2f} {currency}"), lot, odd)
+    return element("td", "-" if total is None else exactly(total, f"{money(total)} {currency}"), lot, odd)
 
 
 def _costs(document: FitDocument) -> list[Markup]:

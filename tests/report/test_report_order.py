@@ -186,6 +186,15 @@ def test_an_order_goes_to_one_seller() -> None:
     assert order(Ask(term_days=7), books=(blank,)).card.cards_paid == 8
 
 
+def test_a_price_that_is_hardly_meant_is_odd_for_its_term_alone() -> None:
+    """100 for 7 days and 99 for 30."""
+    odd = msgspec.structs.replace(
+        PAIRS, offers=(Offer(card="x1-80gb", lot_size=2, price_7_days=100.0, price_30_days=99.0, currency="EUR"),)
+    )
+    assert order(Ask(term_days=7), books=(odd,)).cost.odd is None
+    assert order(Ask(term_days=30), books=(odd,)).cost.odd == "less than for 7 days"
+
+
 def test_an_old_price_is_said_to_be_old() -> None:
     old = msgspec.structs.replace(PAIRS, date=datetime.date(2025, 12, 1))
     document, fresh = order(Ask(term_days=7), books=(old,)), order(Ask(term_days=7))

@@ -119,6 +119,15 @@ def test_a_price_that_is_not_known_is_blank_and_never_zero() -> None:
     assert "blank: offer book '=book' has no price" in markdown(document)
 
 
+def test_an_odd_price_is_marked_beside_it() -> None:
+    order = hard_order()
+    odd = msgspec.structs.replace(order, cost=msgspec.structs.replace(order.cost, odd="less than for 3 days"))
+    said = "odd, less than for 3 days: ask before you count on it"
+    assert said in markdown(odd)
+    assert said in str(labelled(odd)["about the price"])
+    assert "odd" not in markdown(order)
+
+
 def test_text_never_becomes_a_formula() -> None:
     for sheet in workbook(hard_order()):
         for row in sheet.iter_rows():

@@ -184,7 +184,7 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> str:
     sheet.line(["of that for idle cards", None], ["bold", "money"])
     of_idle = None if cost.total_price is None else 0.0 if idle is None else idle.price
     sheet.formula(1, f'=IF(ISNUMBER(B{total}),ROUND(B{total}*B{share},2),"")', "money", of_idle)
-    if cost.total_price is None or cost.stale or cost.indicative:
+    if cost.total_price is None or cost.stale or cost.indicative or cost.odd:
         sheet.line(["about the price", price_words(document)], ["bold", "text"])
     sheet.line(["seller", cost.seller], ["bold", "text"])
     sheet.line(["prices of", cost.date], ["bold", "date"])
