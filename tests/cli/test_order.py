@@ -99,7 +99,7 @@ def test_json_has_the_contract(gpufit: Run, profile: Path, prices: Path) -> None
     assert (card["card"], card["cards_needed"], card["lots"], card["cards_paid"]) == ("b200-sxm-180gb", 1, 1, 2)
     assert document["cost"] == {
         "book": "cloud", "seller": "Example Cloud", "currency": "EUR", "date": "2020-01-31",
-        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False,
+        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False, "odd": None,
     }  # fmt: skip
     assert (document["idle"]["cards"], document["idle"]["price"]) == (1, 700.0)
     assert document["scenario"]["context_tokens"] == 8192
