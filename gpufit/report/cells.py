@@ -117,6 +117,8 @@ def lots_text(row: CardRow) -> str:
     remarks = [f"{row.idle_cards} idle"] if row.idle_cards else []
     if row.arrangement is not None and row.arrangement != "single":
         remarks.append(row.arrangement)
+    if row.arrangements and row.arrangements[0].spans_machines:
+        remarks.append("spans machines")
     return f"{text} ({', '.join(remarks)})" if remarks else text
 
 
@@ -192,6 +194,7 @@ PRICE_COLUMNS: tuple[Column, ...] = (
     _column("price_age_days", "price age (days)", _of_first_book(lambda book: book.age_days), on_screen=False),
     _column("price_notes", "price notes", _of_first_book(lambda book: "; ".join(book.notes)), on_screen=False),
     *(_term_column("total_price", "price", days, lambda price: price.total_price) for days in TERMS),
+    *(_term_column("idle_price", "price of idle cards", days, lambda price: price.idle_price) for days in TERMS),
     _column("inputs_per_second", "inputs/s", _of_throughput(lambda one: one.inputs_per_second), on_screen=False),
     _column(
         "generated_tokens_per_second",
@@ -282,6 +285,11 @@ COLUMNS: tuple[Column, ...] = (
     _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
     Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
+    _column("idle_hosts_copies", "idle could host (copies)", lambda document, row: row.idle_hosts_copies, False),
+    _column(
+        "idle_hosts_sequences", "idle could host (sequences)", lambda document, row: row.idle_hosts_sequences, False
+    ),
+    _column("machines", "machines", _of_plan(lambda one: one.machines), on_screen=False),
     *PRICE_COLUMNS,
     _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
     _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),

@@ -11,9 +11,7 @@ from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
 from gpufit.units import format_tokens
 
-LEGEND = (
-    "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown; beside it the lots to order, - where no number serves"
-)
+LEGEND = "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown; beside it the lots to order, - where no plan serves"
 """What the signs of a matrix mean."""
 
 SEVERAL = "several"
@@ -80,7 +78,9 @@ def verdict_lines(document: FitsDocument) -> list[str]:
         )
     for one in document.unserved:
         whose = f"{document.label(one)}: " if several else ""
-        lines.append(f"{whose}no card serves {scenario_title(one)}, neither alone nor several of it")
+        lines.append(
+            f"{whose}no card serves {scenario_title(one)} by any of the plans tried, neither alone nor several of it"
+        )
     return lines
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.idle_text import idle_lines
 from gpufit.report.prices import Price, ThroughputFigures
 from gpufit.report.rows import by_seller
 
@@ -54,8 +55,13 @@ def money(amount: float) -> str:
 
 
 def price_lines(document: FitDocument) -> list[str]:
-    """What stands below the price table: the cheapest in each currency, the cards without a price, the speed."""
-    return [*_cheapest_lines(document), *_unpriced_lines(document.cards), *_throughput_lines(document.cards)]
+    """What stands below the price table: the cheapest in each currency, cards without a price, idle ones, the speed."""
+    return [
+        *_cheapest_lines(document),
+        *_unpriced_lines(document.cards),
+        *idle_lines(document),
+        *_throughput_lines(document.cards),
+    ]
 
 
 def _cheapest_lines(document: FitDocument) -> Iterator[str]:

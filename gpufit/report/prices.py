@@ -38,6 +38,8 @@ class Price(Record, frozen=True, kw_only=True):
     """Lots of this seller for the cards that are needed; null where no number of cards serves the scenario."""
     idle_cards: int | None = None
     """Cards paid for and not needed."""
+    idle_price: float | None = None
+    """Their share of the total: `total_price` x idle cards / cards paid for, part of every cost below."""
     cost_per_million_tokens: float | None = None
     """Of the row's throughput at full use of the whole term: of generated tokens, where any are, or of prompt tokens.
     Null without a throughput; its evidence is the throughput's."""
@@ -137,6 +139,7 @@ def _price(book: OfferBook, offer: Offer, term: int, cards_needed: int | None, r
         lot_size=offer.lot_size,
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
+        idle_price=None if total is None or lots is None else total * lots.idle_cards / lots.cards,
         cost_per_million_tokens=None if total is None or rate is None else cost_per_million_tokens(total, term, rate),
         cost_per_thousand_inputs=None if total is None or rate is None else cost_per_thousand_inputs(total, term, rate),
     )
