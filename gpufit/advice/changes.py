@@ -164,8 +164,9 @@ def cards_up(card: Card, larger: Iterable[Card]) -> list[Card]:
     that has less, or the same vendor has none."""
     ladder = sorted((one for one in larger if _bytes(one) > _bytes(card)), key=_bytes)
     same = next((one for one in ladder if one.vendor == card.vendor), None)
-    found = [] if same is None else [same]
-    return [*found, *ladder[:1]] if ladder and ladder[0] is not same else found
+    if same is None:
+        return ladder[:1]
+    return [same, *(one for one in ladder[:1] if _bytes(one) < _bytes(same))]
 
 
 def other_vendor(card: Card, other: Card) -> str:

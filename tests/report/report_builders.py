@@ -48,7 +48,10 @@ HUGE = 2**60
 """An exbibyte: 1,073,741,824 GiB."""
 
 
-def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR", **fields: Any) -> tuple[Price, ...]:
+def prices(
+    *asked: float | None, lots: int = 1, currency: str | None = "EUR", idle: float = 0.0, **fields: Any
+) -> tuple[Price, ...]:
+    """Prices of a lot for each term; `idle` is the share of the cards that lie idle."""
     return tuple(
         Price(
             term_days=days,
@@ -56,6 +59,7 @@ def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR", **
             price_per_lot=one,
             total_price=None if one is None else lots * one,
             lots=lots,
+            idle_price=None if one is None else lots * one * idle,
             book="=book",
             seller="@seller|ü, Ltd",
             offered_on=OFFERED_ON,
@@ -107,7 +111,11 @@ FITS = CardRow(
     lot_size=2,
     lots=1,
     idle_cards=1,
-    prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+    idle_hosts_copies=1,
+    idle_hosts_sequences=12,
+    prices=prices(
+        *(100.5, None, 1_234_567.25), idle=0.5, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0
+    ),
     remarks=("no bfloat16 | in hardware", "=1+1", SCRIPT),
     evidence=Evidence.SCALED,
     throughput=ThroughputFigures(
@@ -130,7 +138,11 @@ FITS = CardRow(
             1,
             1,
             20 * GIB,
-            prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+            idle_hosts_copies=1,
+            idle_hosts_sequences=12,
+            prices=prices(
+                *(100.5, None, 1_234_567.25), idle=0.5, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0
+            ),
         ),
     ),
 )
@@ -159,10 +171,21 @@ DOES_NOT_FIT = CardRow(
     lots=None,
     idle_cards=None,
     prices=prices(None, None, None, currency=None),
-    remarks=("no bfloat16 | in hardware",),
+    remarks=("no bfloat16 | in hardware", "=none of the plans | tried serves it"),
+    no_plan="=none of the plans | tried serves it",
     evidence=Evidence.ASSUMED,
     changes=(
         ChangeFigures(kind=ChangeKind.CONTEXT, value="1", need_upper_bytes=None, words="=1+1 | größer ✓ 测试"),
+        ChangeFigures(
+            kind=ChangeKind.WEIGHTS,
+            value="=fp8",
+            need_upper_bytes=HUGE,
+            words="=FP8 | weights: 1,000,000 cards",
+            cards_paid=1_000_000,
+            tensor_parallel_size=8,
+            pipeline_parallel_size=125_000,
+            copies=1,
+        ),
         ChangeFigures(kind=ChangeKind.CARD, value="+x2", need_upper_bytes=HUGE, words=SCRIPT),
     ),
 )
@@ -218,11 +241,21 @@ TOO_CLOSE = CardRow(
     lot_size=2,
     lots=2,
     idle_cards=1,
-    prices=prices(0.01, 2.0, 3.0, lots=2),
+    idle_hosts_copies=1,
+    prices=prices(0.01, 2.0, 3.0, lots=2, idle=0.25),
     remarks=(),
     evidence=Evidence.SCALED,
     arrangements=(
-        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=prices(0.01, 2.0, 3.0, lots=2)),
+        arranged(
+            "replicas",
+            3,
+            2,
+            19 * GIB,
+            copies=3,
+            sequences_per_copy=3,
+            idle_hosts_copies=1,
+            prices=prices(0.01, 2.0, 3.0, lots=2, idle=0.25),
+        ),
         arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, lots=2)),
         arranged(
             "pipeline",
@@ -231,7 +264,7 @@ TOO_CLOSE = CardRow(
             HUGE,
             pipeline_parallel_size=1_000_001,
             evidence=Evidence.ASSUMED,
-            prices=prices(None, 2.0, None, lots=500_001),
+            prices=prices(None, 2.0, None, lots=500_001, idle=1 / 1_000_002),
         ),
     ),
     changes=(

@@ -21,8 +21,8 @@ SHEET = "prices"
 HEADER_ROW = 3
 
 _CARD, _VERDICT, _NEEDED, _LOT_SIZE, _LOTS, _IDLE, _SELLER, _OFFERED, _CURRENCY, _TERMS = range(10)
-"""Columns; from the last on three a term: a lot's price, the total, and what of it is for idle cards."""
-_A_TERM = 3
+"""Columns; from the last on two a term, a lot's price and the total, then one a term, what of it is for idle cards."""
+_IDLE_PRICES = _TERMS + 2 * len(TERMS)
 
 _FIXED = (
     "card",
@@ -45,7 +45,8 @@ def write_prices(paper: Paper, document: FitDocument, book: Any) -> None:
     follow = "Lots, idle cards and totals follow, here and on the other sheets"
     first = ", which take the first line of a card." if len(rows) > len(document.cards) else "."
     paper.text(1, 0, f"{words} {follow}{first}", "dim", measured=False)
-    titles = [title for days in TERMS for title in _titles(days)]
+    titles = [title for days in TERMS for title in (f"price of a lot, {days} days", f"total, {days} days")]
+    titles += [f"of it for idle cards, {days} days" for days in TERMS]
     paper.header(HEADER_ROW, [*_FIXED, *titles], words=(_CARD, _VERDICT, _SELLER, _OFFERED, _CURRENCY))
     for number, row in enumerate(rows):
         _write_row(paper, HEADER_ROW + 1 + number, document, row)
@@ -55,10 +56,6 @@ def write_prices(paper: Paper, document: FitDocument, book: Any) -> None:
     paper.sheet.freeze_panes(HEADER_ROW + 1, 1)
     paper.fit_columns()
     paper.landscape(HEADER_ROW)
-
-
-def _titles(days: int) -> tuple[str, str, str]:
-    return f"price of a lot, {days} days", f"total, {days} days", f"of it for idle cards, {days} days"
 
 
 def _write_row(paper: Paper, at: int, document: FitDocument, row: CardRow) -> None:
@@ -74,13 +71,13 @@ def _write_row(paper: Paper, at: int, document: FitDocument, row: CardRow) -> No
     paper.value(at, _OFFERED, day_text(document, seller) or None)
     paper.value(at, _CURRENCY, seller.currency)
     for number, days in enumerate(TERMS):
-        column, price = _TERMS + _A_TERM * number, by_term.get(days)
+        column, price = _TERMS + 2 * number, by_term.get(days)
         paper.input(at, column, None if price is None else price.price_per_lot, "input money")
         asked, total = cell(at, column), None if price is None else price.total_price
         paper.formula(at, column + 1, f'=IF(OR({lots}="",{asked}=""),"",{lots}*{asked})', "money", total)
         whole, idle = cell(at, column + 1), cell(at, _IDLE)
         share = f'=IF({whole}="","",{whole}*{idle}/({lots}*{lot_size}))'
-        paper.formula(at, column + 2, share, "money", None if price is None else price.idle_price)
+        paper.formula(at, _IDLE_PRICES + number, share, "money", None if price is None else price.idle_price)
 
 
 def _guard_inputs(paper: Paper, rows: int) -> None:
@@ -100,7 +97,7 @@ def _guard_inputs(paper: Paper, rows: int) -> None:
         "error_message": "a price above 0; leave it blank if not known",
     }
     for term in range(len(TERMS)):
-        paper.sheet.data_validation(first, _TERMS + _A_TERM * term, last, _TERMS + _A_TERM * term, price)
+        paper.sheet.data_validation(first, _TERMS + 2 * term, last, _TERMS + 2 * term, price)
 
 
 def order_formula(document: FitDocument, key: str, card: str) -> str | None:
@@ -111,8 +108,8 @@ def order_formula(document: FitDocument, key: str, card: str) -> str | None:
     """
     columns = {"lot_size_cards": _LOT_SIZE, "lots": _LOTS, "idle_cards": _IDLE}
     for term, days in enumerate(TERMS):
-        columns[f"total_price_{days}_days"] = _TERMS + _A_TERM * term + 1
-        columns[f"idle_price_{days}_days"] = _TERMS + _A_TERM * term + 2
+        columns[f"total_price_{days}_days"] = _TERMS + 2 * term + 1
+        columns[f"idle_price_{days}_days"] = _IDLE_PRICES + term
     if key not in columns:
         return None
     first, last = HEADER_ROW + 1, HEADER_ROW + sum(len(by_seller(row)) for row in document.cards)
