@@ -42,10 +42,11 @@ def _lines(row: CardRow) -> list[str]:
 
 
 def _machines(plan: ArrangementFigures) -> str:
-    """In how many machines they stand at least, where one is not enough."""
+    """In how many machines the stages of a pipeline stand at least, where one is not enough."""
     if plan.spans_machines:
         return " (spans machines: not modelled)"
-    return f" in {plan.machines:,} machines" if plan.machines > 1 else ""
+    staged = plan.pipeline_parallel_size > 1 and plan.machines > 1
+    return f" in {plan.machines:,} machines" if staged else ""
 
 
 def _one(row: CardRow) -> str:

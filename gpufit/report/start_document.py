@@ -306,8 +306,8 @@ def _planned(verdicts: Sequence[StartVerdict]) -> Iterator[str]:
         )
     if any(change.kind in _IN_FP8 for one in verdicts for change in one.changes):
         yield (
-            "FP8: a cache of a byte an element, weights as vLLM quantises them at load (one scale a matrix); what the "
-            "model's answers are worth then has to be tested"
+            "FP8 and 4-bit: a cache of a byte an element, weights with one FP8 scale a matrix, at load or in a "
+            "checkpoint, or AWQ in groups of 128; what the model's answers are worth then has to be tested"
         )
 
 

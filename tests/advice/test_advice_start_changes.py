@@ -61,7 +61,9 @@ def changed(asked: Question, change: NearestChange) -> Question:
     if change.plan is not None:
         over = change.plan.over
         ranks = Ranks(over.tensor, stages=over.stages)
-        asked = replace(asked, settings=replace(asked.settings, ranks=ranks), concurrency=change.plan.sequences_per_copy)
+        _, _, chosen = change.flags.partition("--max-num-seqs ")
+        flags = replace(asked.settings, ranks=ranks, max_num_seqs=int(chosen) if chosen else None)
+        asked = replace(asked, settings=flags, concurrency=change.plan.sequences_per_copy)
     return asked
 
 
@@ -86,8 +88,11 @@ def test_every_change_asked_for_itself_surely_serves_everything(
         then = changed(asked, change)
         again = judged(then, on)
         assert again.verdict is Verdict.FITS, change
+        assert (change.need_upper_bytes or 0) <= (on.capacity_bytes or 0)
+        if change.plan is not None:
+            assert change.plan.copies * change.plan.sequences_per_copy >= concurrency
+            continue
         assert change.need_upper_bytes == again.served.need(then.settings.max_model_len).upper_bytes
-        assert change.need_upper_bytes <= (on.capacity_bytes or 0)
         chosen = again.served.start.settings.max_num_seqs
         assert (f"--max-num-seqs {chosen}" in change.flags) == (chosen is not None)
     found = [change.kind for change in verdict.changes if change.plan is None and not change.vendor]
