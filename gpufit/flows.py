@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.arrangements import Division, divisions_of, plans_for
+from gpufit.advice.arrangements import Division, divisions_of, no_plan, plans_for
 from gpufit.advice.changes import Alternatives, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Devices, Verdict, judge
 from gpufit.catalog.detect import detect_card
@@ -62,14 +62,13 @@ def judge_cards(
     # The next card up is looked for among all of them, whichever were asked for.
     others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in verdicts]
     divisions, alternatives = divisions_of(predictor), Alternatives(predictor)
-    advice = [
-        CardAdvice(
-            one,
-            plans_for(one, divisions, shape, offers.lot_size(one.card.id)),
-            nearest_changes(one, alternatives, shape, [*verdicts.values(), *others]),
-        )
-        for one in verdicts.values()
-    ]
+    every = [*verdicts.values(), *others]
+    advice = []
+    for one in verdicts.values():
+        lot_size = offers.lot_size(one.card.id)
+        plans = plans_for(one, divisions, shape, lot_size)
+        changes = nearest_changes(one, alternatives, shape, every, plans, lot_size)
+        advice.append(CardAdvice(one, plans, changes, "" if plans else no_plan(one, divisions)))
     return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers)
 
 
@@ -256,12 +255,17 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
     offers = _one_seller(offers, card)
     asked = start_vllm(request, catalog, offers, (card,))
     row = asked.cards[0]
-    worker, over = asked, Devices(request.tensor_parallel or 1)
+    worker, over = asked, Devices(request.tensor_parallel or 1, request.pipeline_parallel or 1)
     copies = _copies(row, asked.scenario.concurrency)
     if row.arrangements:
         best = row.arrangements[0]
         copies, over = best.copies, _devices_of(best)
-        share = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
+        share = replace(
+            request,
+            concurrency=best.sequences_per_copy,
+            tensor_parallel=over.tensor,
+            pipeline_parallel=over.stages,
+        )
         worker = start_vllm(share, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
     return _planned(Judged(asked, worker, card, over, None), copies, rate, ask, offers.books[0])
@@ -293,7 +297,7 @@ def _one_seller(offers: Offers, card: Card) -> Offers:
 
 def _copies(row: CardRow, concurrency: int) -> int | None:
     """Whole copies that serve all sequences together: one where that is merely not sure, to find out with; None where
-    no number of them does."""
+    none of the plans tried does."""
     if row.verdict is Verdict.FITS:
         return 1
     if row.cards_needed is not None and row.max_concurrency:

@@ -112,8 +112,13 @@ def max_context_text(row: CardRow) -> str:
 
 def lots_text(row: CardRow) -> str:
     """What to order: lots, cards in a lot, idle cards, and how the cards share the work."""
+    return order_words(row.lots, row.lot_size, row.idle_cards, *shared_words(row))
+
+
+def shared_words(row: CardRow) -> list[str]:
+    """How a row's cards share the work, and whether its copies span machines; nothing of a single card."""
     shared = [] if row.arrangement in (None, "single") else [str(row.arrangement)]
-    return order_words(row.lots, row.lot_size, row.idle_cards, *shared)
+    return [*shared, "spans machines"] if row.arrangements and row.arrangements[0].spans_machines else shared
 
 
 def order_words(lots: int | None, lot_size: int, idle_cards: int | None, *more: str) -> str:
@@ -191,6 +196,7 @@ PRICE_COLUMNS: tuple[Column, ...] = (
     _column("price_notes", "price notes", _of_first_book(lambda book: "; ".join(book.notes)), on_screen=False),
     *(_term_column("total_price", "price", days, lambda price: price.total_price) for days in TERMS),
     _column("odd_prices", "odd prices", lambda document, row: _odd_prices(row), on_screen=False),
+    *(_term_column("idle_price", "price of idle cards", days, lambda price: price.idle_price) for days in TERMS),
     _column("inputs_per_second", "inputs/s", _of_throughput(lambda one: one.inputs_per_second), on_screen=False),
     _column(
         "generated_tokens_per_second",
@@ -303,6 +309,11 @@ COLUMNS: tuple[Column, ...] = (
     _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
     Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
+    _column("idle_hosts_copies", "idle could host (copies)", lambda document, row: row.idle_hosts_copies, False),
+    _column(
+        "idle_hosts_sequences", "idle could host (sequences)", lambda document, row: row.idle_hosts_sequences, False
+    ),
+    _column("machines", "machines", _of_plan(lambda one: one.machines), on_screen=False),
     *PRICE_COLUMNS,
     _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
     _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from gpufit import __version__
 from gpufit.advice.arrangements import Plan
 from gpufit.advice.changes import NearestChange
+from gpufit.advice.machines import spanning_words, spans
 from gpufit.advice.throughput import NoThroughput, Throughput
-from gpufit.advice.verdict import CardVerdict, Verdict
+from gpufit.advice.verdict import CardVerdict, Devices, Verdict
 from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
 from gpufit.memory.carry_words import rules, rules_without_card
@@ -119,6 +120,10 @@ class CardRow(Record, frozen=True, kw_only=True):
     """Of the first seller that has a price; `prices` has each seller's own."""
     lots: int | None
     idle_cards: int | None
+    idle_hosts_copies: int | None = None
+    """Whole further copies of the model that the idle cards could host; null where no number of cards serves."""
+    idle_hosts_sequences: int | None = None
+    """Sequences at once that those surely serve, of this length; null where that is not known."""
     prices: tuple[Price, ...]
     """Every term of every seller that has a price; of the first book where none has."""
     remarks: tuple[str, ...]
@@ -128,7 +133,10 @@ class CardRow(Record, frozen=True, kw_only=True):
     """Every way in which this card, taken several times, surely serves the scenario, fewest cards first: the first is
     what `arrangement`, `cards_needed`, `lots` and `prices` are of."""
     changes: tuple[ChangeFigures, ...] = ()
-    """What would make the scenario surely fit one card."""
+    """What would make the scenario surely fit one card, or fewer of them."""
+    no_plan: str = ""
+    """Why no number of this card is named, and which plans were tried; empty where some plan serves. It is the last of
+    the `remarks`, too."""
     start: StartFigures | None = None
     """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
     where the engine sizes no KV pool, and on a card of unknown memory."""
@@ -144,6 +152,8 @@ class CardAdvice:
     plans: tuple[Plan, ...] = ()
     """Fewest cards first."""
     changes: tuple[NearestChange, ...] = ()
+    no_plan: str = ""
+    """Why there is none, in words."""
 
 
 class FitDocument(Record, frozen=True, kw_only=True):
@@ -290,15 +300,24 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         lot_size=offers.lot_size(verdict.card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
+        idle_hosts_copies=None if best is None else best.remainder.copies,
+        idle_hosts_sequences=None if best is None else best.remainder.sequences,
         prices=prices_of(offered, None if best is None else best.cards_needed, rate),
-        remarks=(*verdict.remarks, *untimed),
+        remarks=(*verdict.remarks, *untimed, *_spanning(profile, verdict), *filter(None, (advice.no_plan,))),
         evidence=verdict.evidence,
         throughput=None if rate is None else throughput_figures(rate),
         arrangements=arrangement_figures(
             advice.plans, lambda plan: prices_of(offered, plan.cards_needed, rate if plan is best else None)
         ),
         changes=change_figures(advice.changes),
+        no_plan=advice.no_plan,
     )
+
+
+def _spanning(profile: Profile, verdict: CardVerdict) -> tuple[str, ...]:
+    """What is wrong with a profile's ranks where they do not stand in one machine."""
+    over = Devices(profile.workload.tensor_parallel_size)
+    return (spanning_words(verdict.card, over),) if spans(verdict.card, over) else ()
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:

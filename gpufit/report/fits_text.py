@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
-from gpufit.report.cells import SYMBOLS, order_words
+from gpufit.report.cells import SYMBOLS, order_words, shared_words
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
 from gpufit.report.offer_lines import OfferLine, offer_lines
 from gpufit.units import counted, format_tokens
 
 _SIGNS = "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown"
-LEGEND = f"{_SIGNS}; beside it the lots to order (of each seller, where lots differ), - where no number serves"
+LEGEND = f"{_SIGNS}; beside it the lots to order (of each seller, where lots differ), - where no plan serves"
 """What the signs of a matrix mean."""
-LEGEND_IN_CARDS = f"{_SIGNS}; beside it the cards that serve, - where no number does"
+LEGEND_IN_CARDS = f"{_SIGNS}; beside it the cards that serve, - where no plan does"
 """The same of a matrix in cards."""
 
 SEVERAL = "several"
@@ -118,7 +118,9 @@ def verdict_lines(document: FitsDocument) -> list[str]:
         )
     for one in document.unserved:
         whose = f"{document.label(one)}: " if several else ""
-        lines.append(f"{whose}no card serves {scenario_title(one)}, neither alone nor several of it")
+        lines.append(
+            f"{whose}no card serves {scenario_title(one)} by any of the plans tried, neither alone nor several of it"
+        )
     return lines
 
 
@@ -150,10 +152,10 @@ def _lots(card: CardRow | CardForAll) -> str:
         for price in card.prices
         if price.price_per_lot is not None
     }
-    shared = [card.arrangement] if isinstance(card, CardRow) and card.arrangement not in (None, "single") else []
+    shared = shared_words(card) if isinstance(card, CardRow) else []
     lots = list(of_sellers) or [(card.lots, card.lot_size, card.idle_cards)]
     said = " or ".join(order_words(*one) for one in lots[:-1])
-    last = order_words(*lots[-1], *map(str, shared))
+    last = order_words(*lots[-1], *shared)
     return last if card.lots is None or not said else f"{said} or {last}"
 
 
@@ -161,7 +163,7 @@ def _cards(card: CardRow | CardForAll) -> str:
     """How many cards: `3 (replicas)`; `-` where no number of them serves."""
     if card.cards_needed is None:
         return "-"
-    shared = card.arrangement if isinstance(card, CardRow) and card.arrangement != "single" else None
+    shared = ", ".join(shared_words(card)) if isinstance(card, CardRow) else ""
     return f"{card.cards_needed:,} ({shared})" if shared else f"{card.cards_needed:,}"
 
 

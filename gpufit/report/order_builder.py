@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpufit.advice.lots import to_the_cent
+from gpufit.advice.machines import cards_in_one, machine_words, machines_for, spanning_words, spans
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
@@ -54,7 +55,7 @@ class Judged:
 
 
 def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: OfferBook) -> OrderDocument:
-    """Put plan and figures together. Without a plan, since no number of cards serves the scenario, the document says
+    """Put plan and figures together. Without a plan, since none that was tried serves the scenario, the document says
     why and names nothing to order."""
     row, worker = judged.row, judged.worker
     blockers = tuple(_blockers(judged, plan))
@@ -102,6 +103,8 @@ def _blockers(judged: Judged, plan: Plan | None) -> Iterator[str]:
     row = judged.row
     if row.verdict is not Verdict.FITS:
         yield _verdict_words(judged)
+    if spans(judged.card, judged.over):
+        yield spanning_words(judged.card, judged.over)
     if plan is not None and plan.hours is not None and not plan.holds:
         hours, days = plan.hours.total_hours, plan.term_days
         yield f"the work takes {hours:,.1f} h, and {days} days have {days * HOURS_A_DAY}: {_way_out(plan)}"
@@ -120,7 +123,8 @@ def _verdict_words(judged: Judged) -> str:
         )
     if row.verdict is Verdict.TOO_CLOSE:
         return f"{row.card}: too close: {why}; measure on one such card before more are ordered"
-    return f"{row.card}: does not fit, and no number of them serves it: {why}; gpufit fit names cards that do"
+    no_plan = judged.asked.cards[0].no_plan or "the plan that was tried does not serve it"
+    return f"{row.card}: does not fit, and {no_plan}: {why}; gpufit fit names cards that do"
 
 
 def _way_out(plan: Plan) -> str:
@@ -147,6 +151,11 @@ def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
         devices_per_card=card.devices_per_card,
         arrangement=None if plan is None else _arrangement(judged, plan),
         ranks=judged.over.count,
+        tensor_parallel_size=judged.over.tensor,
+        pipeline_parallel_size=judged.over.stages,
+        cards_per_machine=cards_in_one(card),
+        machines=None if plan is None else machines_for(card, judged.over, plan.workers),
+        machine=machine_words(card),
         cards_needed=None if lots is None else lots.cards - lots.idle_cards,
         lot_size=row.lot_size,
         lots=None if lots is None else lots.lots,
@@ -297,9 +306,14 @@ def _divided_words(judged: Judged) -> str:
     """Over what a copy is divided that the profile, or the start that was asked for, is not of; empty where it is
     not."""
     over, profile, start = judged.over, judged.profile, judged.asked.cards[0].start
-    asked = over.count if start is None else start.tensor_parallel_size
+    asked = over.count if start is None else start.tensor_parallel_size * start.pipeline_parallel_size
     if over.count == (asked if profile is None else profile.workload.tensor_parallel_size):
         return ""
+    if over.stages > 1 and over.tensor > 1:
+        return (
+            f"{over.stages} stages, some layers on each (pipeline), and each stage over {over.tensor} devices that "
+            "share every one of them (tensor parallel)"
+        )
     if over.stages > 1:
         return f"{over.stages} devices, some layers on each (pipeline)"
     return f"{over.tensor} devices that share every layer (tensor parallel)"
@@ -311,6 +325,7 @@ def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferB
         if judged.row.verdict is Verdict.FITS:
             yield from better_use(plan, judged.card, cost, book)
     yield from judged.worker.notes
-    # Why there is no throughput is said above.
-    said = plan.rate.why if plan is not None and isinstance(plan.rate, NoThroughput) else None
-    yield from (line for line in judged.row.remarks if line != said)
+    # Why there is no throughput, and what speaks against the order, is said above.
+    said = {plan.rate.why} if plan is not None and isinstance(plan.rate, NoThroughput) else set()
+    said |= {judged.row.no_plan, spanning_words(judged.card, judged.over)}
+    yield from (line for line in judged.row.remarks if line not in said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from gpufit.advice.machines import devices_in_one, spans
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
@@ -44,7 +45,7 @@ def arrival_checks(
     that a worker is divided over.
     """
     row = worker.cards[0]
-    found = [_cards(card, devices), *_links(card, over.count), _torch(row, devices)]
+    found = [_cards(card, devices), *_links(card, over), _torch(row, devices)]
     if profile is None:
         return [*found, *_started(worker, row)]
     if over.count > profile.workload.tensor_parallel_size:
@@ -64,16 +65,24 @@ def _cards(card: Card, devices: int) -> Check:
     return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{whole}")
 
 
-def _links(card: Card, ranks: int) -> Iterator[Check]:
+def _links(card: Card, over: Devices) -> Iterator[Check]:
     """How the devices of one worker reach each other; nothing where a worker has one."""
-    if ranks == 1 or card.vendor != "NVIDIA":
+    if over.count == 1 or card.vendor != "NVIDIA":
         return
     link = "note it: the catalog knows no link of this card" if card.peer_link is None else card.peer_link.kind
-    yield Check(
-        title="the links",
-        command="nvidia-smi topo -m",
-        expect=f"the {ranks} devices of each worker in one machine; between them, by the catalog: {link}",
-    )
+    between = f"between them, by the catalog: {link}"
+    if spans(card, over):
+        expect = f"{devices_in_one(card)} devices in each machine; {between}; what machines exchange is not modelled"
+    elif over.tensor == 1:
+        expect = f"in a machine {between}; between machines their network, which nothing here describes: note it"
+    elif over.stages == 1:
+        expect = f"the {over.tensor} devices of each worker in one machine; {between}"
+    else:
+        expect = (
+            f"the {over.tensor} devices of each stage in one machine; {between}; between stages in different machines "
+            "their network, which nothing here describes: note it"
+        )
+    yield Check(title="the links", command="nvidia-smi topo -m", expect=expect)
 
 
 def _torch(row: CardRow, devices: int) -> Check:

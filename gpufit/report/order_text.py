@@ -57,9 +57,10 @@ def ordered_lines(document: OrderDocument) -> list[Line]:
     form = f", {card.form_factor}" if card.form_factor else ""
     lines = [("card", f"{card.name} ({card.card}{form})")]
     if card.lots is None or card.cards_needed is None or card.cards_paid is None:
-        return [*lines, ("cards", "none: no number of them serves the scenario")]
+        return [*lines, ("cards", "none: no plan that was tried serves the scenario")]
     lines += [
         ("cards needed", f"{card.cards_needed:,} ({_arrangement(document)})"),
+        *([("machines", machines_words(document))] if (card.machines or 0) > 1 or card.ranks > 1 else ()),
         ("lots", f"{counted(card.lots, 'lot')} of {counted(card.lot_size, 'card')}"),
         ("cards paid for", f"{card.cards_paid:,}"),
         ("idle cards", "none" if document.idle is None else idle_words(document.idle, document.cost.currency)),
@@ -76,6 +77,14 @@ def _arrangement(document: OrderDocument) -> str:
     ranks = "" if card.ranks == 1 else f"{each} over {card.ranks} devices"
     shared = "" if card.devices_per_card == 1 else f", {card.devices_per_card} devices a card"
     return f"{card.arrangement}: {workers}{ranks}{shared}"
+
+
+def machines_words(document: OrderDocument) -> str:
+    """In how many machines the workers stand, and what has to stand in one."""
+    card = document.card
+    shared = card.tensor_parallel_size
+    together = f"; the {shared} devices that share a layer have to stand in one" if shared > 1 else ""
+    return f"{card.machines} at least: {card.machine}{together}"
 
 
 def idle_words(idle: Idle, currency: str | None) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.idle_text import idle_lines
 from gpufit.report.offer_lines import OfferLine, day_text, offer_lines, offer_words, total_text
 from gpufit.report.offer_lines import money as money
 from gpufit.report.prices import ThroughputFigures
@@ -41,8 +42,8 @@ def _lots(row: CardRow, line: OfferLine) -> str:
 
 
 def price_lines(document: FitDocument) -> list[str]:
-    """What stands below the price table: the cheapest in each currency, the cards without a price, the speed."""
-    return [*offer_words(lines_of(document)), *_throughput_lines(document.cards)]
+    """What stands below the price table: the cheapest in each currency, cards without a price, idle ones, the speed."""
+    return [*offer_words(lines_of(document)), *idle_lines(document), *_throughput_lines(document.cards)]
 
 
 def _throughput_lines(rows: Sequence[CardRow]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 
-from gpufit.advice.lots import lots_for
+from gpufit.advice.lots import lots_for, to_the_cent
 from gpufit.advice.throughput import (
     NoThroughput,
     Throughput,
@@ -41,6 +41,8 @@ class Price(Record, frozen=True, kw_only=True):
     """Cards paid for and not needed."""
     odd: str | None = None
     """Why the price is hardly meant, in words; null where nothing is odd about it."""
+    idle_price: float | None = None
+    """Their share of the total: `total_price` x idle cards / cards paid for, part of every cost below."""
     cost_per_million_tokens: float | None = None
     """Of the row's throughput at full use of the whole term: of generated tokens, where any are, or of prompt tokens.
     Null without a throughput; its evidence is the throughput's."""
@@ -141,6 +143,7 @@ def _price(book: OfferBook, offer: Offer, term: int, cards_needed: int | None, r
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
         odd=odd_prices(offer).get(term),
+        idle_price=None if total is None or lots is None else to_the_cent(total * lots.idle_cards / lots.cards),
         cost_per_million_tokens=None if total is None or rate is None else cost_per_million_tokens(total, term, rate),
         cost_per_thousand_inputs=None if total is None or rate is None else cost_per_thousand_inputs(total, term, rate),
     )

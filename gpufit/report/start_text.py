@@ -115,7 +115,8 @@ def commands(row: CardRow, start: StartFigures) -> list[tuple[str, str]]:
 
 def _title(plan: ArrangementFigures, start: StartFigures, only: bool) -> str:
     what = "start it with:" if plan.copies == 1 else "start each copy with:"
-    told = only and plan.tensor_parallel_size == start.tensor_parallel_size
+    ranks = (start.tensor_parallel_size, start.pipeline_parallel_size)
+    told = only and (plan.tensor_parallel_size, plan.pipeline_parallel_size) == ranks
     return what if told else f"{_taken(plan)}; {what}"
 
 

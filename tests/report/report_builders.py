@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from gpufit.advice.changes import ChangeKind
+from gpufit.advice.lots import to_the_cent
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import (
@@ -62,6 +63,9 @@ def prices(
             lot_size=lot_size,
             lots=lots,
             idle_cards=None if lots is None or cards is None else lots * lot_size - cards,
+            idle_price=None
+            if one is None or lots is None or cards is None
+            else to_the_cent(lots * one * (lots * lot_size - cards) / (lots * lot_size)),
             book="=book",
             seller="@seller|ü, Ltd",
             offered_on=OFFERED_ON,
@@ -113,7 +117,9 @@ FITS = CardRow(
     lot_size=2,
     lots=1,
     idle_cards=1,
-    prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+    idle_hosts_copies=1,
+    idle_hosts_sequences=12,
+    prices=prices(*(100.5, None, 1_234_567.25), cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
     remarks=("no bfloat16 | in hardware", "=1+1", SCRIPT),
     evidence=Evidence.SCALED,
     throughput=ThroughputFigures(
@@ -136,7 +142,13 @@ FITS = CardRow(
             1,
             1,
             20 * GIB,
-            prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+            idle_hosts_copies=1,
+            idle_hosts_sequences=12,
+            prices=prices(
+                *(100.5, None, 1_234_567.25),
+                cost_per_million_tokens=0.000123456,
+                cost_per_thousand_inputs=0.0,
+            ),
         ),
     ),
 )
@@ -165,10 +177,21 @@ DOES_NOT_FIT = CardRow(
     lots=None,
     idle_cards=None,
     prices=prices(None, None, None, cards=None, lot_size=1, currency=None),
-    remarks=("no bfloat16 | in hardware",),
+    remarks=("no bfloat16 | in hardware", "=none of the plans | tried serves it"),
+    no_plan="=none of the plans | tried serves it",
     evidence=Evidence.ASSUMED,
     changes=(
         ChangeFigures(kind=ChangeKind.CONTEXT, value="1", need_upper_bytes=None, words="=1+1 | größer ✓ 测试"),
+        ChangeFigures(
+            kind=ChangeKind.WEIGHTS,
+            value="=fp8",
+            need_upper_bytes=HUGE,
+            words="=FP8 | weights: 1,000,000 cards",
+            cards_paid=1_000_000,
+            tensor_parallel_size=8,
+            pipeline_parallel_size=125_000,
+            copies=1,
+        ),
         ChangeFigures(kind=ChangeKind.CARD, value="+x2", need_upper_bytes=HUGE, words=SCRIPT),
     ),
 )
@@ -226,11 +249,12 @@ TOO_CLOSE = CardRow(
     lot_size=2,
     lots=2,
     idle_cards=1,
+    idle_hosts_copies=1,
     prices=ODD,
     remarks=(),
     evidence=Evidence.SCALED,
     arrangements=(
-        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=ODD),
+        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, idle_hosts_copies=1, prices=ODD),
         arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, cards=4)),
         arranged(
             "pipeline",

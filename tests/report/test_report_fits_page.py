@@ -131,8 +131,9 @@ def test_the_workbook_of_several_questions_has_formulas_and_a_chart_a_question()
     assert book.sheetnames == ["summary", "chart", "cards", "prices", "parts"]
     formulas = {sheet.title: sum(one.data_type == "f" for line in sheet.iter_rows() for one in line) for sheet in book}
     # Of x alone all three scenarios are served: lot size, lots, idle cards and three totals. Every row of `cards` has
-    # the same six: three questions by three cards, and two arrangements more of each card that is too close.
-    assert formulas == {"summary": 6, "chart": 0, "cards": 6 * (3 * 3 + 2 * 2), "prices": 0, "parts": 0}
+    # the same and three prices of idle cards: three questions by three cards, and two arrangements more of each card
+    # that is too close.
+    assert formulas == {"summary": 6, "chart": 0, "cards": 9 * (3 * 3 + 2 * 2), "prices": 0, "parts": 0}
     assert len(book["chart"]._charts) == 3
     inputs = [head.value for head in book["prices"][4]]
     assert inputs.count("lot size (cards)") == 1

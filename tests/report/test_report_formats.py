@@ -52,7 +52,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     prices = {
         f"{name}_{price['term_days']}_days": price[name]
         for price in row["prices"]
-        for name in ("total_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
+        for name in ("total_price", "idle_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
     }
     odd = [f"{one['term_days']} days: {one['odd']}" for one in row["prices"] if one["odd"]]
     priced = any(price["price_per_lot"] is not None for price in row["prices"])
@@ -85,8 +85,9 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     raise AssertionError(f"no such value in the JSON: {key}")
 
 
-OF_A_PLAN = ("arrangement", "cards_needed", "lots", "idle_cards", "prices")
-SHARES = ("tensor_parallel_size", "pipeline_parallel_size", "copies", "sequences_per_copy")
+HOSTS = ("idle_hosts_copies", "idle_hosts_sequences")
+OF_A_PLAN = ("arrangement", "cards_needed", "lots", "idle_cards", "prices", *HOSTS)
+SHARES = ("tensor_parallel_size", "pipeline_parallel_size", "copies", "sequences_per_copy", "machines")
 NEEDS = ("need_bytes", "need_lower_bytes", "need_upper_bytes")
 
 
@@ -222,6 +223,7 @@ def test_every_csv_column_says_its_unit() -> None:
     words |= {"price_notes", "throughput_how", "throughput_evidence", "arrangement_evidence"}
     counts = {"concurrency", "max_concurrency", "lots", "copies", "sequences_per_copy"}
     counts |= {"tensor_parallel_size", "pipeline_parallel_size"}  # vLLM's names, in devices
+    counts |= {"idle_hosts_copies", "idle_hosts_sequences", "machines"}
     for key in as_csv(hard_document())[0]:
         with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards", "_per_second")) or key == "cards_needed"
         assert with_unit or key in words | counts, key
@@ -297,7 +299,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:BV{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:CB{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles

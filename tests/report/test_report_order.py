@@ -207,7 +207,7 @@ def test_a_card_that_does_not_fit_is_not_ordered() -> None:
     """Weights alone are 256 MB, beside 500 MiB of context: 0.5 GiB hold neither."""
     document = order(Ask(term_days=7), card=make_card(capacity_gib=0.5))
     assert not document.ready
-    assert "does not fit, and no number of them serves it" in document.blockers[0]
+    assert "does not fit, and none of the plans tried serves it: whole copies" in document.blockers[0]
     card = document.card
     assert (card.lots, card.cards_paid, card.cards_needed, document.term_days) == (None, None, None, None)
     assert document.workers == document.checks == document.terms == ()

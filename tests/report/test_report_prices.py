@@ -102,6 +102,8 @@ def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
     assert price_lines(document) == [
         "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
         "cheapest offer in USD, 7 days: x2-80gb at 10.00 USD (usd Ltd)",
+        # Seven of a lot of eight, at 2,400.00.
+        "x1-80gb: 7 of 8 cards paid for lie idle, 88% of the price (2,100.00 for 7 days, EUR, bulk Ltd)",
     ]
     assert "prices in EUR and USD are never added up or ranked against each other" in document.notes
 

@@ -156,6 +156,11 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> str:
     sheet.line(["card, catalog id", card.card], ["bold", "text"])
     sheet.line(["arrangement", card.arrangement], ["bold", "text"])
     needed = sheet.line(["cards needed", card.cards_needed], ["bold", "count"])
+    if card.ranks > 1:
+        sheet.line(["devices that share a layer", card.tensor_parallel_size], ["bold", "count"])
+        sheet.line(["stages of a pipeline", card.pipeline_parallel_size], ["bold", "count"])
+        sheet.line(["machines, at least", card.machines], ["bold", "count"])
+        sheet.line(["cards a machine, at most", card.cards_per_machine], ["bold", "count"])
     lots = sheet.line(["lots", None], ["bold", "count"])
     size = lots + 1
     if card.lots is not None:

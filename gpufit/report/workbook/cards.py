@@ -13,7 +13,7 @@ from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.rows import rows_of
 from gpufit.report.summary import headline, remark_lines
-from gpufit.report.workbook.order_formulas import idle_formula, lots_formula, total_formula
+from gpufit.report.workbook.order_formulas import idle_formula, idle_price_formula, lots_formula, total_formula
 from gpufit.report.workbook.orders import CHEAPEST, write_orders
 from gpufit.report.workbook.paper import Paper
 from gpufit.report.workbook.places import cell
@@ -122,13 +122,23 @@ def _write_value(paper: Paper, at: int, index: int, value: Value, key: str) -> N
 
 def _formulas(table: PriceTable, at: int, keys: Sequence[str]) -> dict[str, str]:
     """The columns of a row that follow its cards and its seller's lots and prices."""
-    card, book, needed, size, lots = (
+    card, book, needed, size, lots, idle = (
         cell(at, keys.index(key), fixed=True)
-        for key in ("card", "offer_book", "cards_needed", "lot_size_cards", "lots")
+        for key in ("card", "offer_book", "cards_needed", "lot_size_cards", "lots", "idle_cards")
     )
     totals = {f"total_price_{days}_days": total_formula(lots, table.input(f"lot_{days}", card, book)) for days in TERMS}
-    return totals | {
-        "lot_size_cards": f"={table.input('lot_size', card, book)}",
-        "lots": lots_formula(needed, size),
-        "idle_cards": idle_formula(needed, size, lots),
+    of_idle = {
+        f"idle_price_{days}_days": idle_price_formula(
+            cell(at, keys.index(f"total_price_{days}_days"), fixed=True), idle, lots, size
+        )
+        for days in TERMS
     }
+    return (
+        totals
+        | of_idle
+        | {
+            "lot_size_cards": f"={table.input('lot_size', card, book)}",
+            "lots": lots_formula(needed, size),
+            "idle_cards": idle_formula(needed, size, lots),
+        }
+    )

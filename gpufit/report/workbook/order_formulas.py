@@ -13,6 +13,11 @@ def idle_formula(needed: str, lot_size: str, lots: str) -> str:
     return f'=IF({needed}="","",{lots}*{lot_size}-{needed})'
 
 
+def idle_price_formula(total: str, idle: str, lots: str, lot_size: str) -> str:
+    """What of a total is for cards that are not needed."""
+    return f'=IF({total}="","",ROUND({total}*{idle}/({lots}*{lot_size}),2))'
+
+
 def total_formula(lots: str, of_one: str) -> str:
     """The price of all lots, to a hundredth; blank while one of them is."""
     return f'=IF(OR({lots}="",{of_one}=""),"",ROUND({lots}*{of_one},2))'

@@ -1,4 +1,4 @@
-"""The sheet of several cards: each way to take a card as often as it needs, and what would make a single one do."""
+"""The sheet of several cards: each way to take a card as often as it needs, and what would make one, or fewer, do."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_plans(paper: Paper, document: FitDocument, table: PriceTable) -> None:
                 paper.formula(at, column, formulas[one.key], "count", value)
             else:
                 _write(paper, at, column, value, one.key)
-    paper.header(at + 2, ["card", "what would make a single one do"], words=(0, 1))
+    paper.header(at + 2, ["card", "what would make a single one do, or fewer"], words=(0, 1))
     for number, (row, words) in enumerate(changed(document), start=at + 3):
         paper.text(number, 0, row.card)
         paper.text(number, 1, words, measured=False)

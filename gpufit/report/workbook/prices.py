@@ -15,7 +15,7 @@ from gpufit.report.cells import SYMBOLS
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.offer_lines import OfferLine, offer_lines
-from gpufit.report.workbook.order_formulas import idle_formula, lots_formula, total_formula
+from gpufit.report.workbook.order_formulas import idle_formula, idle_price_formula, lots_formula, total_formula
 from gpufit.report.workbook.paper import Paper
 from gpufit.report.workbook.places import cell, column_range
 from gpufit.report.workbook.verdicts import colour_verdicts
@@ -25,7 +25,13 @@ SHEET = "prices"
 HEADER_ROW = 3
 _FIRST = HEADER_ROW + 1
 
-_OF_A_QUESTION = ("verdict", "needed", "lots", "idle", *(f"total_{days}" for days in TERMS))
+_OF_A_QUESTION = (
+    "verdict",
+    "needed",
+    "lots",
+    "idle",
+    *(f"{what}_{days}" for days in TERMS for what in ("total", "idle")),
+)
 """Columns of what one question makes of the offers."""
 
 _TITLES = {
@@ -46,6 +52,7 @@ _TITLES = {
         for days in TERMS
         for key, title in ((f"lot_{days}", f"price of a lot, {days} days"), (f"total_{days}", f"total, {days} days"))
     },
+    **{f"idle_{days}": f"of it for idle cards, {days} days" for days in TERMS},
     "odd": "odd prices",
 }
 """Columns by their keys, in their order."""
@@ -131,7 +138,7 @@ class PriceTable:
 
     def _answer(self, paper: Paper, at: int, line: OfferLine, verdict: Verdict) -> None:
         """What follows for the question."""
-        needed, size, lots = (cell(at, self._at[key]) for key in ("needed", "lot_size", "lots"))
+        needed, size, lots, idle = (cell(at, self._at[key]) for key in ("needed", "lot_size", "lots", "idle"))
         paper.text(at, self._at["verdict"], SYMBOLS[verdict])
         paper.value(at, self._at["needed"], line.cards_needed)
         paper.formula(at, self._at["lots"], lots_formula(needed, size), "count", line.first.lots)
@@ -140,6 +147,9 @@ class PriceTable:
             price, asked = line.of(days), cell(at, self._at[f"lot_{days}"])
             total = None if price is None else price.total_price
             paper.formula(at, self._at[f"total_{days}"], total_formula(lots, asked), "money", total)
+            share = idle_price_formula(cell(at, self._at[f"total_{days}"]), idle, lots, size)
+            of_idle = None if price is None else price.idle_price
+            paper.formula(at, self._at[f"idle_{days}"], share, "money", of_idle)
 
     def _guard_inputs(self, paper: Paper) -> None:
         """A price is more than nothing, a lot at least one card."""
