@@ -141,7 +141,10 @@ FITS = CardRow(
             idle_hosts_copies=1,
             idle_hosts_sequences=12,
             prices=prices(
-                *(100.5, None, 1_234_567.25), idle=0.5, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0
+                *(100.5, None, 1_234_567.25),
+                idle=0.5,
+                cost_per_million_tokens=0.000123456,
+                cost_per_thousand_inputs=0.0,
             ),
         ),
     ),
