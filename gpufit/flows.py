@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.arrangements import Division, divisions_of, plans_for
+from gpufit.advice.arrangements import Division, divisions_of, no_plan, plans_for
 from gpufit.advice.changes import Alternatives, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Devices, Verdict, judge
 from gpufit.catalog.detect import detect_card
@@ -62,14 +62,13 @@ def judge_cards(
     # The next card up is looked for among all of them, whichever were asked for.
     others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in verdicts]
     divisions, alternatives = divisions_of(predictor), Alternatives(predictor)
-    advice = [
-        CardAdvice(
-            one,
-            plans_for(one, divisions, shape, offers.lot_size(one.card.id)),
-            nearest_changes(one, alternatives, shape, [*verdicts.values(), *others]),
-        )
-        for one in verdicts.values()
-    ]
+    every = [*verdicts.values(), *others]
+    advice = []
+    for one in verdicts.values():
+        lot_size = offers.lot_size(one.card.id)
+        plans = plans_for(one, divisions, shape, lot_size)
+        changes = nearest_changes(one, alternatives, shape, every, plans, lot_size)
+        advice.append(CardAdvice(one, plans, changes, "" if plans else no_plan(one, divisions)))
     return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers)
 
 
@@ -277,10 +276,16 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
     if share < concurrency:
         shared = start_vllm(replace(request, concurrency=share), catalog, offers, (card,))
     best = _plan_of_a_worker(asked, shared, ask)
-    worker, over, copies = shared, Devices(request.tensor_parallel or 1), _copies(asked.cards[0], concurrency)
+    over = Devices(request.tensor_parallel or 1, request.pipeline_parallel or 1)
+    worker, copies = shared, _copies(asked.cards[0], concurrency)
     if best is not None:
         copies, over = -(-concurrency // best.sequences_per_copy), _devices_of(best)
-        one = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
+        one = replace(
+            request,
+            concurrency=best.sequences_per_copy,
+            tensor_parallel=over.tensor,
+            pipeline_parallel=over.stages,
+        )
         worker = start_vllm(one, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
     judged = Judged(asked, worker, card, over, None, concurrency, saved=False)
@@ -314,14 +319,15 @@ def _one_seller(offers: Offers, card: Card) -> Offers:
     """The offers of the one book that prices a card, or of the first where none does: an order goes to one seller."""
     books = [book for book, _ in offers.of(card.id)]
     if len(books) > 1:
-        names = ", ".join(book.name for book in books)
-        raise UsageError(f"{names} all have a price for {card.id}, and an order goes to one seller: name it (--offers)")
+        *others, last = [book.name for book in books]
+        names = f"{', '.join(others)} and {last}{' both' if len(books) == 2 else ''}"
+        raise UsageError(f"{names} have a price for {card.id}, and an order goes to one seller: name it (--offers)")
     return replace(offers, books=tuple(books))
 
 
 def _copies(row: CardRow, concurrency: int) -> int | None:
     """Whole copies that serve all sequences together: one where that is merely not sure, to find out with; None where
-    no number of them does."""
+    none of the plans tried does."""
     if row.verdict is Verdict.FITS:
         return 1
     if row.cards_needed is not None and row.max_concurrency:
