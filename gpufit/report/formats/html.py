@@ -116,8 +116,12 @@ def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
         return element("th", text, name, scope="row")
     if column.key == "verdict":
         return element("td", text, class_=f"verdict {row.verdict}")
-    wraps = " binding" if column.key == "binding" else ""
-    return element("td", exactly(value, text), class_=f"left{wraps}" if reads_left(column) else None)
+    kinds = [*(["left"] if reads_left(column) else ()), *(["wraps"] if column.key in _WRAPPED else ())]
+    return element("td", exactly(value, text), class_=" ".join(kinds) or None)
+
+
+_WRAPPED = ("binding", "why_not", "lots")
+"""Columns of words that take several lines, so that the table fits a window."""
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
@@ -191,7 +195,7 @@ def _plans(document: FitDocument) -> list[Markup]:
                 element("th", one.text(row, plan), scope="row")
                 if one.key == "card"
                 else element(
-                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
+                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left wraps" if one.words else None
                 )
                 for one in columns
             ),
