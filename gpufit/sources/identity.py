@@ -18,15 +18,21 @@ def model_of(profile: Profile, where: str, named: str | None) -> tuple[str, str 
     `where` is the profile's file. Raises UnreadableInputError where there is no model, UsageError where it is another.
     """
     model = profile.model
-    if named is not None:
-        text, revision = named, None
-    elif model.revision is None and not Path(model.source).exists():
+    text, revision = (model.source, model.revision) if named is None else (named, None)
+    if named is None and revision is None and not Path(text).exists():
         raise UnreadableInputError(
-            f"{where} is of {model.name}, read from {model.source}, which is not here; say where it is: --model MODEL"
+            f"{where} is of {model.name}, read from {text}, which is not here; say where it is: --model MODEL"
         )
-    else:
-        text, revision = model.source, model.revision
-    if model.fingerprint not in _fingerprints(profile, text, revision):
+    try:
+        found = _fingerprints(profile, text, revision)
+    except UnreadableInputError as error:
+        if named is not None:
+            raise
+        raise UnreadableInputError(
+            f"{where} is of {model.name}, read from {text}, which cannot be run ({error}); say where it is: --model "
+            "MODEL"
+        ) from error
+    if model.fingerprint not in found:
         raise UsageError(
             f"{text} is not the model that {where} is of ({model.name}, fingerprint {model.fingerprint[:12]}): other "
             "files, or changed since; give that one with --model, or profile this one anew"

@@ -232,6 +232,15 @@ def test_a_model_that_is_elsewhere_or_another_is_told_in_one_line(
         f"gpufit: {moved} is of tiny-llama, read from somewhere/tiny-llama, which is not here; say where it is: "
         "--model MODEL"
     )
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    shutil.copy(llama_dir / "config.json", bare)
+    save_profile(
+        msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, source=str(bare))), moved
+    )
+    done = gpufit("verify", moved)
+    assert (done.code, done.stdout) == (3, "")
+    assert f"read from {bare}, which cannot be run ({bare}: no weights" in done.error
     other = save_llama(tmp_path / "other", num_hidden_layers=1)
     done = gpufit("verify", moved, "--model", other)
     assert (done.code, done.stdout) == (2, "")
