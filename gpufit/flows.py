@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,20 +20,38 @@ from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.record import Evidence, Measured, Profile
 from gpufit.report.document import CardAdvice, CardRow, FitDocument, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
+    from gpufit.profile.checked import Step
+    from gpufit.report.check_document import CheckDocument
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.order_document import OrderDocument
     from gpufit.report.order_judged import Judged
     from gpufit.report.plans import ArrangementFigures
+    from gpufit.report.verify_document import VerifyDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
+    from gpufit.sources.measure.checking import CheckRequest
+
+
+@dataclass(frozen=True)
+class VerifyAsk:
+    """What is to be verified, and how."""
+
+    shape: Shape
+    model: str | None = None
+    """Where the model is; None: where the profile says."""
+    as_card: Card | None = None
+    """The card whose memory is the limit of the run; None: no other than the profile's own."""
+    device: str = "auto"
+    trust_remote_code: bool = False
+    cell_seconds: int = 900
 
 
 def fit(
@@ -369,6 +387,64 @@ def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]
 
     campaign = Campaign(request, listener)
     return campaign.run(), campaign.output
+
+
+def check(request: CheckRequest, progress: Callable[[str], None], ended: Callable[[Step], None]) -> CheckDocument:
+    """The smallest run of a model through the whole chain; `progress` is told what happens, `ended` each step's end.
+
+    Raises UsageError for a request that cannot be met, UnreadableInputError for a model that cannot be read or a folder
+    that cannot be written; what fails afterwards is a step's outcome.
+    """
+    from gpufit.report.check_document import build_check_document
+    from gpufit.sources.measure.checking import check as take_steps
+
+    return build_check_document(take_steps(request, progress, ended))
+
+
+def verify(profile: Profile, where: str, ask: VerifyAsk, catalog: Catalog, listener: Listener) -> VerifyDocument:
+    """Repeat a cell of a profile on this machine's device, and hold what it takes against the prediction.
+
+    Raises UsageError, UnreadableInputError or MeasurementError, each in one line, where it cannot be run.
+    """
+    from gpufit.advice.verification import Repeat, ceiling_of, predictions, what_differs
+    from gpufit.advice.verification import verify as hold_against
+    from gpufit.memory.carry import carrier_to
+    from gpufit.profile.record import OutOfMemory
+    from gpufit.report.verify_document import Held, build_verify_document
+    from gpufit.sources.identity import model_of
+    from gpufit.sources.measure.again import RepeatRequest, check_repeatable, repeat
+
+    check_repeatable(profile)
+    check_position_limit(profile, ask.shape)
+    predictions(profile, ask.shape)  # nothing is run that there is no prediction for
+    source, revision = model_of(profile, where, ask.model)
+    ceiling = None
+    if ask.as_card is not None:
+        ceiling = ceiling_of(ask.as_card, profile, profiled_card(profile, catalog) is ask.as_card)
+    again = RepeatRequest(
+        shape=ask.shape,
+        model=source,
+        revision=revision,
+        device=ask.device,
+        trust_remote_code=ask.trust_remote_code,
+        memory_limit_bytes=profile.workload.memory_limit_bytes if ceiling is None else ceiling.limit_bytes,
+        limit_name="the profile's memory limit" if ceiling is None else f"--as {ceiling.card}: a memory limit of",
+        cell_seconds=ask.cell_seconds,
+    )
+    found = repeat(profile, again, listener)
+    ran = found if isinstance(found, Profile) else None
+    outcome = found.cells[0].outcome if isinstance(found, Profile) else found
+    ended = outcome if isinstance(outcome, OutOfMemory) else None
+    phases = outcome.phases if isinstance(outcome, Measured) else ()
+    here = Repeat(None, (), ended) if ran is None else Repeat(ran.environment.device, (ran.load, *phases), ended)
+    card = None if ran is None else profiled_card(ran, catalog)
+    carrier = None if card is None else carrier_to(card, profile, profiled_card(profile, catalog) is card)
+    limit = again.memory_limit_bytes
+    verification = hold_against(profile, ask.shape, here, limit, carrier)
+    differences = () if ran is None else what_differs(profile, ran)
+    return build_verify_document(
+        Held(profile, where, ask.shape, source, verification, ran, ended, differences, ceiling, limit)
+    )
 
 
 def simulate(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:

@@ -50,6 +50,9 @@ class Difference(Record, frozen=True, kw_only=True):
         return f"{self.what}: {self.a} against {self.b}"
 
 
+FLAGGED = "flagged"
+"""The difference between the flags of two runs, which are sentences."""
+
 ABSENT = "none"
 """What stands for a value that a profile does not have."""
 
@@ -245,7 +248,7 @@ def _device(a: Profile, b: Profile) -> Iterator[Difference]:
         ):
             yield from _unequal(Topic.DEVICE, what, _size(getattr(one, key)), _size(getattr(other, key)))
     yield from _unequal(
-        Topic.DEVICE, "flagged", "; ".join(a.environment.flags), "; ".join(b.environment.flags), _ALLOCATOR
+        Topic.DEVICE, FLAGGED, "; ".join(a.environment.flags), "; ".join(b.environment.flags), _ALLOCATOR
     )
 
 

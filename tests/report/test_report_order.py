@@ -283,7 +283,9 @@ def test_the_checks_name_commands_that_exist_with_options_they_take(profile: Pro
     same_run = profile.workload.quantization in (None, *QUANTISED_AT_LOAD)
     first = ["check", "verify"] if same_run else ["check"]
     assert [words[0] for words in commands] == [*first, "profile", "fit", "order"]
-    measured, judged, planned = [build_parser().parse_args(words) for words in commands if words[0] in COMMANDS][-3:]
+    *chain, measured, judged, planned = [build_parser().parse_args(words) for words in commands]
+    assert chain[0].model == (profile.model.source if same_run else "QUANTISED_CHECKPOINT")
+    assert [str(one.profile) for one in chain[1:]] == ["p.json"] * same_run
     assert (measured.context, measured.concurrency, measured.new_tokens) == ((512,), (4,), 4)
     assert (judged.context, judged.concurrency, judged.new_tokens, judged.card) == (512, 4, 4, ["x1-80gb"])
     assert (planned.inputs, planned.tokens, planned.term, planned.workers) == (10, 100, 7, 1)
@@ -395,7 +397,8 @@ def test_what_ran_out_of_memory_on_the_very_card_is_the_reason() -> None:
     document = order(Ask(term_days=3), profile=msgspec.structs.replace(one, cells=tuple(lost)))
     assert document.blockers == (
         "x1-80gb: does not fit, and none of the plans tried serves it: whole copies (the profile does not tell how "
-        "the model divides over cards): context 512 x 1 ran out of memory on this very card; gpufit fit names cards that do",
+        "the model divides over cards): context 512 x 1 ran out of memory on this very card; gpufit fit names "
+        "cards that do",
     )
 
 
