@@ -19,7 +19,6 @@ from gpufit.advice.terms import Volume
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
 from gpufit.cli.main import build_parser
-from gpufit.cli.registry import COMMANDS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
