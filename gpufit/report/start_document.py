@@ -34,9 +34,6 @@ from gpufit.report.plans import ArrangementFigures, arrangement_figures, change_
 from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
 
-_FP8_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
-"""`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
-
 _IN_FP8 = (ChangeKind.KV_CACHE, ChangeKind.WEIGHTS, ChangeKind.WEIGHTS_AND_KV_CACHE)
 
 
@@ -80,7 +77,7 @@ def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
     if len(verdicts) == 1:
         return one.holds_for
     ranks = one.settings.ranks.count
-    return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} of each card"
+    return f"{one.model}, {one.rules.name}, {one.precisions}, {ranks} of each card"
 
 
 def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> CardRow:
@@ -141,6 +138,9 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
         kv_needed_bytes=served.needed_bytes,
         sequence_bytes=one.sequence_bytes,
         kv_tokens=_tokens(one.tokens),
+        pool_concurrency=CountFigures(
+            lower=one.concurrency.lower, point=one.concurrency.point, upper=one.concurrency.upper
+        ),
         max_concurrency=CountFigures(lower=served.lower, point=served.point, upper=served.upper),
         max_num_seqs=one.batch.sequences,
         max_num_batched_tokens=one.batch.tokens,
@@ -258,14 +258,13 @@ def _precision(asked: ServedModel, one: VllmStart) -> Precision:
         total[1] += 1
     ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
     dtype = torch_name(one.precision.dtype)
-    a_token = token_bytes(kinds_of(stage, settings.ranks, settings.kv_cache_dtype))
-    kv = _FP8_CACHES.get(settings.kv_cache_dtype, dtype)
+    a_token = token_bytes(kinds_of(stage, settings.ranks, one.pool.cache_dtype))
     method = one.precision.method
     return Precision(
         stored=asked.stored,
         resident=tuple(DtypeShare(dtype=name, size_bytes=size, tensors=count) for name, (size, count) in ordered),
         compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
-        kv=(DtypeShare(dtype=kv, size_bytes=a_token, tensors=0),) if a_token else (),
+        kv=(DtypeShare(dtype=one.kv_dtype, size_bytes=a_token, tensors=0),) if a_token and one.kv_dtype else (),
         quantization=None if method is None else Quantization(method=method.name),
     )
 

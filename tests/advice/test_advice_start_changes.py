@@ -74,7 +74,7 @@ def changed(asked: Question, change: NearestChange) -> Question:
     st.sampled_from(["0.7.3", "0.10.0", "0.29.0"]),
     st.sampled_from([1, 2]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_change_asked_for_itself_surely_serves_everything(
     one: Card, length: int, concurrency: int, version: str, tp: int
 ) -> None:

@@ -54,7 +54,7 @@ def over(asked: Question, ranks: int, concurrency: int, stages: int = 1) -> Ques
     st.sampled_from(["0.8.5", "0.29.0"]),
     st.integers(1, 4),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_plans_start_serves_its_sequences_and_all_copies_serve_all(
     card: Card, length: int, concurrency: int, version: str, lot_size: int
 ) -> None:
@@ -80,7 +80,7 @@ def test_every_plans_start_serves_its_sequences_and_all_copies_serve_all(
 
 
 @given(st.sampled_from(CARDS), st.integers(256, 40960), st.integers(2, 300))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_no_start_over_more_ranks_takes_fewer_cards_than_the_plan_of_them(
     card: Card, length: int, concurrency: int
 ) -> None:
