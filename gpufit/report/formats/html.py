@@ -198,7 +198,9 @@ def _plans(document: FitDocument) -> list[Markup]:
                 element("th", one.text(row, plan), scope="row")
                 if one.key == "card"
                 else element(
-                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left wraps" if one.words else None
+                    "td",
+                    exactly(one.value(row, plan), one.text(row, plan)),
+                    class_="left wraps" if one.words else None,
                 )
                 for one in columns
             ),
