@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from pathlib import Path
 
 import pytest
+
+if importlib.util.find_spec("hypothesis"):  # the tests for a card do without
+    import hypothesis
+
+    # How long an example takes says nothing on a machine that does other things, too.
+    hypothesis.settings.register_profile("gpufit", deadline=None)
+    hypothesis.settings.load_profile("gpufit")
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

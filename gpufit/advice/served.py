@@ -14,7 +14,7 @@ from gpufit.memory.engines.vllm.settings import Device, Settings
 from gpufit.memory.engines.vllm.start import VllmStart, least_utilization
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.profile.record import DtypeShare, ModelInfo
-from gpufit.units import format_size, format_tokens
+from gpufit.units import counted, format_size, format_tokens
 
 _RESIDENT = ("weights", "lora", "activation")
 """Parts that torch hands out."""
@@ -168,15 +168,12 @@ class Served:
         length = f"{format_tokens(one.settings.max_model_len)} tokens"
         if one.batch.sequences < self.asked <= one.concurrency.lower:
             return (
-                f"{one.batch.sequences} sequences run at once (--max-num-seqs), fewer than the {self.asked} asked for"
+                f"{counted(one.batch.sequences, 'sequence')} at once at most (--max-num-seqs), fewer than the "
+                f"{self.asked} asked for"
             )
-        if one.batch.sequences < self.asked and self.lower >= one.batch.sequences:
-            return (
-                f"one start runs {one.batch.sequences} sequences of {length}, and {self.asked} are asked for, which "
-                f"take {format_size(self.needed_bytes)} of KV pool"
-            )
+        pool = one.concurrency
         return (
-            f"the KV pool holds {self.point:.1f} sequences of {length} ({self.lower:.1f} to {self.upper:.1f}), and "
+            f"the KV pool holds {pool.point:.1f} sequences of {length} ({pool.lower:.1f} to {pool.upper:.1f}), and "
             f"{self.asked} are asked for, which take {format_size(self.needed_bytes)} of it"
         )
 

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpufit.advice.limits import CEILING, largest_that_fits
+from gpufit.advice.limits import CEILING, largest_with_room
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
 from gpufit.memory.adapt import Predicts
@@ -41,6 +41,8 @@ class Arrangement(enum.StrEnum):
     sequences."""
     PIPELINE = "pipeline"
     """Some of the layers on each of several cards, one after the other."""
+    SHARDED_PIPELINE = "sharded+pipeline"
+    """Both: some of the layers on each of several groups of cards, which share every one of them."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class CardVerdict:
     """What a buyer should know about this model on this card, in words."""
     same_card: bool = False
     """Whether the profile was measured on this very card."""
+    reason: str | None = None
+    """Why the verdict is what it is, in words, where the bytes alone would say that it fits."""
 
     @property
     def worst(self) -> PhaseNeed:
@@ -149,7 +153,7 @@ def judge(
     capacity = card.capacity_bytes
     fitting = _Fitting(predictor, carrier, capacity or 0, shape, _limits(predictor.profile) if same_card else ())
     verdict = _verdict(needs, capacity, fitting)
-    promised = capacity is not None and not carrier.compute_dtype_missing
+    promised = capacity is not None and carrier.unpromised is None
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
     copies = _copies(verdict, concurrency, shape)
@@ -172,7 +176,16 @@ def judge(
         evidence=weakest(need.evidence for need in needs),
         remarks=(*carrier.remarks, *fitting.limit_remarks()),
         same_card=same_card,
+        reason=_reason(verdict, needs, capacity, fitting),
     )
+
+
+def _reason(verdict: Verdict, phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fitting) -> str | None:
+    if verdict is Verdict.DOES_NOT_FIT and needed_at_least(phases) <= (capacity or 0):
+        return next(iter(fitting.limit_remarks()), None)
+    if verdict is Verdict.TOO_CLOSE and surely_enough(phases) <= (capacity or 0):
+        return fitting.carrier.unpromised
+    return None
 
 
 def _limits(profile: Profile) -> tuple[Shape, ...]:
@@ -191,7 +204,7 @@ def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fittin
         return Verdict.UNKNOWN
     if fitting.limits_within(fitting.shape) or needed_at_least(phases) > capacity:
         return Verdict.DOES_NOT_FIT
-    surely = surely_enough(phases) <= capacity and not fitting.carrier.compute_dtype_missing
+    surely = surely_enough(phases) <= capacity and fitting.carrier.unpromised is None
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
 
 
@@ -202,7 +215,7 @@ def arrangement_of(copies: int | None, over: Devices) -> Arrangement | None:
     if copies > 1:
         return Arrangement.REPLICAS
     if over.stages > 1:
-        return Arrangement.PIPELINE
+        return Arrangement.SHARDED_PIPELINE if over.tensor > 1 else Arrangement.PIPELINE
     return Arrangement.SHARDED if over.tensor > 1 else Arrangement.SINGLE
 
 
@@ -249,9 +262,7 @@ class _Fitting:
     def concurrency(self) -> int:
         if self.predictor.profile.memory_model is None:
             return self._measured_concurrency()
-        return largest_that_fits(
-            lambda n: self._fits(Shape(self.shape.context_tokens, self.shape.new_tokens, n)), CEILING
-        )
+        return largest_with_room(lambda n: self._room(Shape(self.shape.context_tokens, self.shape.new_tokens, n)))
 
     def context(self) -> tuple[int, bool]:
         """(longest context, whether the position limit and not memory stops it)."""
@@ -260,14 +271,18 @@ class _Fitting:
         model = self.predictor.profile.model
         limit = longest_context(model.position_limit, model.decodes_apart, self.shape.new_tokens)
         room = CEILING if limit is None else limit
-        longest = largest_that_fits(lambda n: self._fits(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
+        longest = largest_with_room(lambda n: self._room(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
+        return self._room(shape) >= 0
+
+    def _room(self, shape: Shape) -> int:
+        """Bytes that are surely left; negative where something may not fit."""
         if self.limits_within(shape):
-            return False
+            return -1
         upper = self.carrier.upper_bytes
-        return all(upper(one) <= self.capacity_bytes for one in self.predictor.at(shape))
+        return self.capacity_bytes - max(upper(one) for one in self.predictor.at(shape))
 
     def _measured_concurrency(self) -> int:
         fitting = [

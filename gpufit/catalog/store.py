@@ -12,7 +12,7 @@ from gpufit.catalog import codec
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import BLANK_BOOK, Card, Catalog, Origin, catalog_order
 from gpufit.datadir import shipped_catalog_dir, user_catalog_dir
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 
 
 def load_catalog(extra: Path | None = None) -> Catalog:
@@ -82,15 +82,25 @@ def _origin(path: Path, before: Origin | None) -> Origin:
 
 def _cards_in(folder: Path) -> Iterator[tuple[Path, Card]]:
     """The folder's cards with their files, by file name. Two rows of one id in one folder are a mistake."""
-    if not folder.is_dir():
-        raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
     seen: dict[str, Path] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in card_files(folder):
         for card in codec.parse_cards(read_text(path), str(path)):
             if card.id in seen:
-                raise UnreadableInputError(f"{path}: card {card.id} is in {seen[card.id]} too; keep one of them")
+                raise UnreadableInputError(card_twice(path, card.id, seen[card.id]))
             seen[card.id] = path
             yield path, card
+
+
+def card_files(folder: Path) -> list[Path]:
+    """The card files of a catalog folder, by name. Raises UnreadableInputError where there is no such folder."""
+    if not folder.is_dir():
+        raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
+    return sorted(folder.glob("*.toml"))
+
+
+def card_twice(path: Path, card_id: str, other: Path) -> str:
+    """What is said of a card that two files of one folder have."""
+    return f"{path}: card {card_id} is in {other} too; keep one of them"
 
 
 def _check_offers(book: OfferBook, card_ids: Collection[str], path: Path) -> None:
@@ -111,4 +121,4 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error})") from error
+        raise unreadable(path, error) from error

@@ -71,6 +71,11 @@ def interactive() -> bool:
     return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def has_screen() -> bool:
+    """Whether somebody sits at a terminal that the interface can draw on."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+
+
 class ProgressBar:
     """One line that redraws itself on a terminal; elsewhere a plain line for each finished step."""
 

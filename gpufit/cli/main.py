@@ -68,8 +68,8 @@ def main(argv: Sequence[str]) -> int:
 def _dispatch(arguments: argparse.Namespace) -> int:
     if arguments.command is not None:
         return load_command(arguments.command).run(arguments)
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        return load_command("tui").run(argparse.Namespace(profiles=[], catalog=None))
+    if diagnostics.has_screen():
+        return _dispatch(build_parser().parse_args(["tui"]))
     build_parser().print_help()
     return ExitCode.ANSWERED
 

@@ -35,6 +35,8 @@ class StartFigures(Record, frozen=True, kw_only=True):
     holds_for: str
     """Model, engine, version, precision and cards: what these numbers are for."""
     tensor_parallel_size: int
+    pipeline_parallel_size: int = 1
+    """Stages of a pipeline; all sizes are those of a rank of the fullest."""
     parts: tuple[PartFigures, ...]
     gpu_memory_utilization: float
     least_gpu_memory_utilization: float | None
@@ -51,8 +53,12 @@ class StartFigures(Record, frozen=True, kw_only=True):
     """What one sequence of the longest length takes of the pool."""
     kv_tokens: CountFigures
     """What the engine's log calls "GPU KV cache size"."""
+    pool_concurrency: CountFigures
+    """Sequences of the longest length that the pool holds, in the engine's log "Maximum concurrency for N tokens
+    per request". 0 where nothing is cached."""
     max_concurrency: CountFigures
-    """Sequences of the longest length at once."""
+    """Of them run at once: no more than `max_num_seqs`, and at the least as many as surely do (0 where the start is not
+    sure)."""
     max_num_seqs: int
     max_num_batched_tokens: int
     pool: tuple[str, ...]

@@ -1,24 +1,29 @@
-"""The application: takes what is already loaded, and opens the right screen."""
+"""The application: one session, and a screen for each way to look at it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import importlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.filter import LineFilter
+from textual.screen import Screen
 from textual.theme import Theme
 
-from gpufit.catalog.offers import Offers
-from gpufit.catalog.record import Catalog
-from gpufit.datadir import profiles_dir
-from gpufit.tui.loaded import LoadedProfile
-from gpufit.tui.screens.cards import CardsScreen
-from gpufit.tui.screens.empty import EmptyScreen
+from gpufit.tui import state
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
+from gpufit.tui.light import LightColours
+from gpufit.tui.screens.base import QuestionScreen, SessionScreen
+from gpufit.tui.screens.help import HelpScreen
+from gpufit.tui.session import Session
+from gpufit.tui.state import View
 
-THEME = Theme(
-    name="gpufit",
+DARK = Theme(
+    name="gpufit-dark",
     primary="#5b9bf8",
     secondary="#c583e8",
     accent="#8fb8ff",
@@ -28,39 +33,115 @@ THEME = Theme(
     panel="#1a212d",
     dark=True,
 )
+LIGHT = Theme(
+    name="gpufit-light",
+    primary="#2a66c4",
+    secondary="#8238ad",
+    accent="#1d4ea8",
+    foreground="#1f2733",
+    background="#fbfcfe",
+    surface="#fbfcfe",
+    panel="#e9edf4",
+    dark=False,
+)
+
+LIGHT_COLOURS = LightColours()
+
+SCREENS: Mapping[View, str] = {
+    View.CARDS: "cards:CardsScreen",
+}
+"""Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
+
+
+def _hint(key: Key) -> str:
+    shown = key.sign or key.shown
+    return f"key{'s' if ',' in shown else ''} {shown}"
+
+
+def keys_of(screen: Screen[object]) -> tuple[Key, ...]:
+    """The keys that a screen has of its own and as one that shows an answer."""
+    own = OF_VIEWS.get(screen.VIEW, ()) if isinstance(screen, SessionScreen) else ()
+    return (*own, *(QUESTION if isinstance(screen, QuestionScreen) else ()))
 
 
 class GpufitApp(App[None]):
-    """All catalog cards against one profile at a time. Does no reading of its own."""
+    """Does no reading of its own: the session is loaded before it starts."""
 
     TITLE = "gpufit"
     CSS_PATH = Path(__file__).with_name("gpufit.tcss")
-    ENABLE_COMMAND_PALETTE = False
+    COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [  # type: ignore[misc]
         (0, "-narrow"),
-        (124, "-medium"),
+        (118, "-medium"),
         (150, "-wide"),
     ]
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "quit", "quit"),
-        Binding("ctrl+c", "quit", "quit", show=False, priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
 
-    def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, session: Session) -> None:
         super().__init__()
-        self._profiles = tuple(profiles)
-        self._catalog = catalog
-        self._offers = offers
-        self._problems = tuple(problems)
+        self.session = session
+        self.views = tuple(view for view in View if view in SCREENS)
+        """The screens, in the order of their keys."""
 
     def on_mount(self) -> None:
-        """Open the cards, or what to do when there is nothing to show."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
-        if self._profiles:
-            self.push_screen(CardsScreen(self._profiles, self._catalog, self._offers, self._problems))
-        else:
-            self.push_screen(EmptyScreen(f"{profiles_dir()}/", self._problems))
+        """Open the screen that the state looks at."""
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        kept = self.session.theme
+        self.theme = kept if kept in self.available_themes else DARK.name
+        for view in SCREENS:
+            self.add_mode(view, lambda view=view: self._open(view))  # type: ignore[misc]
+        view = self.session.state.view
+        self.look_at(view if view in SCREENS else View.CARDS)
+
+    def watch_theme(self, theme: str) -> None:
+        """What is chosen is kept."""
+        self.session.theme = theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """On a light screen, its own colours in place of those that renderables name."""
+        filters = super().get_line_filters()
+        return filters if self.current_theme.dark else [LIGHT_COLOURS, *filters]
+
+    def action_light_or_dark(self) -> None:
+        """The other one of gpufit's own two."""
+        self.theme = LIGHT.name if self.current_theme.dark else DARK.name
+
+    def _open(self, view: View) -> SessionScreen:
+        module, _, name = SCREENS[view].partition(":")
+        screen: SessionScreen = getattr(importlib.import_module(f"gpufit.tui.screens.{module}"), name)(self.session)
+        return screen
+
+    def look_at(self, view: View) -> None:
+        """Show another screen over the same state."""
+        if view in SCREENS:
+            self.session.go(state.look_at(self.session.state, view))
+            self.switch_mode(view)
+
+    def action_look_at(self, view: str) -> None:
+        """The same, by a key."""
+        self.look_at(View(view))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key that works on a screen, by its words, and the themes."""
+        for one in (*keys_of(screen), *EVERYWHERE):
+            name = one.command
+            if name and one.action != "command_palette":
+                yield SystemCommand(f"{name[0].upper()}{name[1:]}", _hint(one), partial(self._do, one))
+        yield SystemCommand("Theme", "another of Textual's themes", self.action_change_theme)
+
+    async def _do(self, key: Key) -> None:
+        screens = hasattr(self.screen, f"action_{key.action.partition('(')[0]}")
+        await self.run_action(key.action, default_namespace=self.screen if screens else self)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A key for a screen only works where there is one, and not under an open dialog."""
+        if action == "look_at":
+            return View(str(parameters[0])) in SCREENS and isinstance(self.screen, SessionScreen)
+        return True
+
+    def action_help(self) -> None:
+        """Show the help over any screen."""
+        if isinstance(self.screen, SessionScreen):
+            self.push_screen(HelpScreen(self.views))

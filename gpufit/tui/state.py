@@ -1,44 +1,46 @@
 """What the user is looking at, as one frozen record, and how each key changes it. Knows nothing of Textual.
 
-The state holds the question (profile, context, concurrency), the order and choice of cards, and the selection. The
-answer is not part of it: the screen asks `flows.fit`, then tells the state with `show` which cards stand on screen.
+The state holds the question (profile, context, concurrency, what it is held in), the view, the order and choice of
+cards, and the selection. The answer is not part of it: the session asks `flows.fit`, then tells the state with `show`
+which cards stand on screen.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
 
 from gpufit.advice.limits import CEILING
-from gpufit.advice.verdict import Verdict
+from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
-from gpufit.report.document import CardRow
-
-_Choice = TypeVar("_Choice", bound=enum.StrEnum)
+from gpufit.tui.listing import Filter, Listing, Sort, after
 
 
-class Sort(enum.StrEnum):
-    """The order of the cards, as it reads on screen."""
+class View(enum.StrEnum):
+    """The screens, in the order of their keys, 1 and up."""
 
-    CATALOG = "catalog order"
-    HEADROOM = "most headroom first"
-    CAPACITY = "most capacity first"
+    PROFILES = "Profiles"
+    CARDS = "Cards"
+    CURVE = "Curve"
+    GROWTH = "Growth"
+    PRECISION = "Precision"
+    TIME = "Time"
+    ORDER = "Order"
+    RUN = "Run"
 
 
-class Filter(enum.StrEnum):
-    """Which cards are listed, as it reads on screen."""
+class Axis(enum.StrEnum):
+    """What a curve runs along."""
 
-    ALL = "all cards"
-    FITS = "only what fits"
-    POSSIBLE = "all but what does not fit"
+    CONTEXT = "context"
+    CONCURRENCY = "concurrency"
 
 
 class Event(enum.StrEnum):
-    """What a key asks for; the keys themselves are bound by the cards screen."""
+    """What a key asks for; `tui.keys` names the keys."""
 
     LONGER = enum.auto()
     SHORTER = enum.auto()
@@ -54,6 +56,10 @@ class Event(enum.StrEnum):
     FILTER = enum.auto()
     NEXT_PROFILE = enum.auto()
     RESET = enum.auto()
+    WEIGHTS = enum.auto()
+    COMPUTE = enum.auto()
+    KV_CACHE = enum.auto()
+    AXIS = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -64,19 +70,38 @@ class Start:
     """The scenario that a reset returns to."""
     longest_context: int
     """The longest prompt that leaves room for the new tokens inside the model's own positions."""
+    decodes_apart: bool = False
+    """The model counts the positions of new tokens apart from those of the prompt."""
+    weights: tuple[Weights, ...] = (Weights.AS_PROFILED,)
+    """What its weights could be held in, in the order of the switch."""
+    compute: tuple[Compute, ...] = (Compute.AS_PROFILED,)
+    kv_cache: tuple[Cache, ...] = (Cache.AS_PROFILED,)
+
+
+def _longest(start: Start, new_tokens: int) -> int:
+    """The same for another number of new tokens."""
+    if start.decodes_apart or start.longest_context >= CEILING:
+        return start.longest_context
+    return max(start.longest_context + start.shape.new_tokens - new_tokens, 1)
+
+
+_NOTHING = Start(Shape(1, 1, 1), 1)
+"""Stands where there is no profile."""
 
 
 @dataclass(frozen=True)
 class ViewState:
     """Everything that keys change."""
 
-    starts: tuple[Start, ...]
-    """One for each profile, at least one."""
-    shape: Shape
+    starts: tuple[Start, ...] = ()
+    """One for each profile."""
+    shape: Shape = _NOTHING.shape
     profile: int = 0
-    """Index into `starts`."""
-    sort: Sort = Sort.CATALOG
-    filter: Filter = Filter.ALL
+    """Index into `starts`; 0 while there are none."""
+    held: Held = field(default_factory=Held)
+    view: View = View.CARDS
+    axis: Axis = Axis.CONTEXT
+    listing: Listing = field(default_factory=Listing)
     cards: tuple[str, ...] = ()
     """Ids of the cards on screen, top to bottom."""
     selected: int = 0
@@ -85,7 +110,12 @@ class ViewState:
     @property
     def start(self) -> Start:
         """That of the profile on screen."""
-        return self.starts[self.profile]
+        return self.starts[self.profile] if self.starts else _NOTHING
+
+    @property
+    def longest_context(self) -> int:
+        """The longest prompt that leaves room for the new tokens asked for."""
+        return _longest(self.start, self.shape.new_tokens)
 
     @property
     def selected_card(self) -> str | None:
@@ -98,12 +128,15 @@ def start_of(profile: Profile, shape: Shape) -> Start:
     model = profile.model
     limit = longest_context(model.position_limit, model.decodes_apart, shape.new_tokens)
     longest = CEILING if limit is None else max(limit, 1)
-    return Start(replace(shape, context_tokens=min(shape.context_tokens, longest)), longest)
+    return Start(
+        replace(shape, context_tokens=min(shape.context_tokens, longest)), longest, decodes_apart=model.decodes_apart
+    )
 
 
 def initial_state(starts: Sequence[Start]) -> ViewState:
-    """The first profile at its default scenario. `starts` must not be empty."""
-    return ViewState(starts=tuple(starts), shape=starts[0].shape)
+    """The first profile at its default scenario; without any profile, nothing to ask."""
+    state = ViewState(starts=tuple(starts))
+    return replace(state, shape=state.start.shape)
 
 
 def press(state: ViewState, event: Event, page: int = 10) -> ViewState:
@@ -125,67 +158,76 @@ def show(state: ViewState, cards: Sequence[str]) -> ViewState:
     return select(listed, listed.cards.index(held) if held in listed.cards else state.selected)
 
 
-def listed_rows(rows: Sequence[CardRow], sort: Sort, which: Filter) -> tuple[CardRow, ...]:
-    """The rows that a filter keeps, in the order of a sort; a card of unknown capacity comes last."""
-    kept = [row for row in rows if _KEEPS[which](row.verdict)]
-    key = _SORT_KEYS[sort]
-    return tuple(kept if key is None else sorted(kept, key=lambda row: _descending(key(row))))
+def look_at(state: ViewState, view: View) -> ViewState:
+    """Another screen."""
+    return replace(state, view=view)
 
 
-def first_that_fits(rows: Sequence[CardRow]) -> int:
-    """Place of the first card that fits, 0 when none does."""
-    return next((place for place, row in enumerate(rows) if row.verdict is Verdict.FITS), 0)
+def with_context(state: ViewState, context_tokens: int) -> ViewState:
+    """A context of so many tokens, as far as the model can take them."""
+    context = max(1, min(context_tokens, state.longest_context))
+    return replace(state, shape=replace(state.shape, context_tokens=context))
 
 
-def _descending(size: int | None) -> tuple[bool, int]:
-    return (size is None, -(size or 0))
+def with_concurrency(state: ViewState, concurrency: int) -> ViewState:
+    """So many sequences at once."""
+    return replace(state, shape=replace(state.shape, concurrency=max(1, min(concurrency, CEILING))))
+
+
+def with_shape(state: ViewState, context_tokens: int, concurrency: int, new_tokens: int | None) -> ViewState:
+    """Everything at once, as it was typed; new tokens stay where none were. What the model cannot take is left to the
+    answer to say."""
+    new = state.shape.new_tokens if new_tokens is None else new_tokens
+    return replace(state, shape=Shape(context_tokens, new, concurrency))
+
+
+def with_profile(state: ViewState, index: int) -> ViewState:
+    """Another profile at the same context and concurrency, as far as its model can take them, held as it was."""
+    if index == state.profile or not 0 <= index < len(state.starts):
+        return state
+    start = state.starts[index]
+    context = min(state.shape.context_tokens, start.longest_context)
+    shape = Shape(context, start.shape.new_tokens, state.shape.concurrency)
+    return replace(state, profile=index, shape=shape, held=Held())
+
+
+def with_starts(state: ViewState, starts: Sequence[Start], profile: int | None = None) -> ViewState:
+    """The same view where profiles have come or gone, and the one on show now stands at `profile`; None: it is gone,
+    and the first begins at its own scenario."""
+    if profile is None:
+        return replace(
+            state, starts=tuple(starts), profile=0, shape=starts[0].shape if starts else state.shape, held=Held()
+        )
+    there = replace(state, starts=tuple(starts), profile=profile)
+    return with_context(there, state.shape.context_tokens)
 
 
 def _longer(state: ViewState) -> ViewState:
-    return _with_context(state, min(state.shape.context_tokens * 2, state.start.longest_context))
+    return with_context(state, state.shape.context_tokens * 2)
 
 
 def _shorter(state: ViewState) -> ViewState:
     """Half; from the model's limit, back to the step before it, so that left undoes right there too."""
-    shape, start = state.shape, state.start
-    context = max(shape.context_tokens // 2, 1)
-    if shape.context_tokens == start.longest_context:
+    shape, start, longest = state.shape, state.start, state.longest_context
+    context = shape.context_tokens // 2
+    if shape.context_tokens == longest:
         step = start.shape.context_tokens
-        while step * 2 < start.longest_context:
+        while step * 2 < longest:
             step *= 2
-        context = step if step < start.longest_context else context
-    return _with_context(state, context)
+        context = step if step < longest else context
+    return with_context(state, context)
 
 
-def _with_context(state: ViewState, context_tokens: int) -> ViewState:
-    return replace(state, shape=replace(state.shape, context_tokens=context_tokens))
-
-
-def _more(state: ViewState) -> ViewState:
-    return _with_concurrency(state, min(state.shape.concurrency * 2, CEILING))
-
-
-def _fewer(state: ViewState) -> ViewState:
-    return _with_concurrency(state, max(state.shape.concurrency // 2, 1))
-
-
-def _with_concurrency(state: ViewState, concurrency: int) -> ViewState:
-    return replace(state, shape=replace(state.shape, concurrency=concurrency))
+def _with_listing(state: ViewState, listing: Listing) -> ViewState:
+    return replace(state, listing=listing)
 
 
 def _next_profile(state: ViewState) -> ViewState:
-    """The next profile at the same context and concurrency, as far as its model can take them."""
-    index = (state.profile + 1) % len(state.starts)
-    if index == state.profile:
-        return state
-    start = state.starts[index]
-    context = min(state.shape.context_tokens, start.longest_context)
-    return replace(state, profile=index, shape=Shape(context, start.shape.new_tokens, state.shape.concurrency))
+    return with_profile(state, (state.profile + 1) % max(len(state.starts), 1))
 
 
-def _after(choice: _Choice) -> _Choice:
-    choices = list(type(choice))
-    return choices[(choices.index(choice) + 1) % len(choices)]
+def _reset(state: ViewState) -> ViewState:
+    return replace(state, shape=state.start.shape, held=Held())
 
 
 _JUMPS: Mapping[Event, Callable[[int, int, int], int]] = {
@@ -200,22 +242,22 @@ _JUMPS: Mapping[Event, Callable[[int, int, int], int]] = {
 _CHANGES: Mapping[Event, Callable[[ViewState], ViewState]] = {
     Event.LONGER: _longer,
     Event.SHORTER: _shorter,
-    Event.MORE: _more,
-    Event.FEWER: _fewer,
-    Event.SORT: lambda state: replace(state, sort=_after(state.sort)),
-    Event.FILTER: lambda state: replace(state, filter=_after(state.filter)),
+    Event.MORE: lambda state: with_concurrency(state, state.shape.concurrency * 2),
+    Event.FEWER: lambda state: with_concurrency(state, state.shape.concurrency // 2),
+    Event.SORT: lambda state: _with_listing(state, replace(state.listing, sort=after(state.listing.sort, tuple(Sort)))),
+    Event.FILTER: lambda state: _with_listing(
+        state, replace(state.listing, filter=after(state.listing.filter, tuple(Filter)))
+    ),
     Event.NEXT_PROFILE: _next_profile,
-    Event.RESET: lambda state: replace(state, shape=state.start.shape),
-}
-
-_KEEPS: Mapping[Filter, Callable[[Verdict], bool]] = {
-    Filter.ALL: lambda verdict: True,
-    Filter.FITS: lambda verdict: verdict is Verdict.FITS,
-    Filter.POSSIBLE: lambda verdict: verdict is not Verdict.DOES_NOT_FIT,
-}
-
-_SORT_KEYS: Mapping[Sort, Callable[[CardRow], int | None] | None] = {
-    Sort.CATALOG: None,
-    Sort.HEADROOM: lambda row: row.headroom_bytes,
-    Sort.CAPACITY: lambda row: row.capacity_bytes,
+    Event.RESET: _reset,
+    Event.WEIGHTS: lambda state: replace(
+        state, held=replace(state.held, weights=after(state.held.weights, state.start.weights))
+    ),
+    Event.COMPUTE: lambda state: replace(
+        state, held=replace(state.held, compute=after(state.held.compute, state.start.compute))
+    ),
+    Event.KV_CACHE: lambda state: replace(
+        state, held=replace(state.held, kv_cache=after(state.held.kv_cache, state.start.kv_cache))
+    ),
+    Event.AXIS: lambda state: replace(state, axis=after(state.axis, tuple(Axis))),
 }

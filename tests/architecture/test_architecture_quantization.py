@@ -579,7 +579,7 @@ _KEYS = (
 )  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.sampled_from([*METHODS, "compressed-tensors"]), st.dictionaries(st.sampled_from(_KEYS), _ANY, max_size=6))
 def test_any_config_is_a_method_or_one_clear_line(name: str, values: dict[str, Any]) -> None:
     try:
@@ -593,7 +593,7 @@ def test_any_config_is_a_method_or_one_clear_line(name: str, values: dict[str, A
     assert "\n" not in refused
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     _ANY,
     st.dictionaries(

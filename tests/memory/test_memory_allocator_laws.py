@@ -89,7 +89,7 @@ class Slow:
         return False
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(STREAMS, CAPACITIES)
 def test_the_default_rules_are_those_of_a_slow_model(events: list[Event], capacity: int) -> None:
     slow = Slow(capacity)
@@ -110,7 +110,7 @@ def test_the_default_rules_are_those_of_a_slow_model(events: list[Event], capaci
 
 
 @every_configuration
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=STREAMS)
 def test_requested_is_at_most_allocated_is_at_most_reserved(text: str, events: list[Event]) -> None:
     result = simulate(events, (), parse_settings(text), windows=[Window(n, n) for n in range(len(events) + 1)])
@@ -122,7 +122,7 @@ def test_requested_is_at_most_allocated_is_at_most_reserved(text: str, events: l
 
 
 @every_configuration
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=STREAMS, capacity=CAPACITIES)
 def test_blocks_never_overlap_and_all_memory_comes_back(text: str, events: list[Event], capacity: int) -> None:
     allocator = Allocator(parse_settings(text), capacity)
@@ -152,7 +152,7 @@ def test_blocks_never_overlap_and_all_memory_comes_back(text: str, events: list[
 
 
 @pytest.mark.parametrize("text", ["", "expandable_segments:True"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=STREAMS)
 def test_rounding_is_within_the_bounds_that_the_measurement_uses(text: str, events: list[Event]) -> None:
     slack = slack_bytes(text)
@@ -169,7 +169,7 @@ def test_rounding_is_within_the_bounds_that_the_measurement_uses(text: str, even
 
 
 @pytest.mark.parametrize("text", [one for one in CONFIGURATIONS if "garbage" not in one])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(events=STREAMS, capacity=CAPACITIES)
 def test_every_ceiling_from_the_reserved_peak_up_to_the_one_tried_gives_the_same_run(
     text: str, events: list[Event], capacity: int
@@ -183,7 +183,7 @@ def test_every_ceiling_from_the_reserved_peak_up_to_the_one_tried_gives_the_same
 
 
 @every_configuration
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(events=STREAMS)
 def test_a_run_goes_through_under_its_least_capacity_and_not_under_two_mebibytes_less(
     text: str, events: list[Event]
@@ -198,7 +198,7 @@ def test_a_run_goes_through_under_its_least_capacity_and_not_under_two_mebibytes
         assert least <= simulate(events, (), chosen).peak.reserved_bytes
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(SIZES, max_size=30))
 def test_without_frees_an_expandable_pool_reserves_less_than_a_page_too_much(sizes: list[int]) -> None:
     events = [Event(number, size) for number, size in enumerate(sizes)]
@@ -210,7 +210,7 @@ def test_without_frees_an_expandable_pool_reserves_less_than_a_page_too_much(siz
 
 
 @every_configuration
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(events=STREAMS, capacity=CAPACITIES, split=st.integers(0, 8))
 def test_what_was_given_counts_like_what_was_asked_for_first(
     text: str, events: list[Event], capacity: int, split: int

@@ -359,7 +359,7 @@ def test_two_contexts_leave_a_curve_as_an_alternative_that_raises_the_upper_boun
 sizes = st.integers(0, 10**12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(sizes, sizes, sizes), min_size=6, max_size=6), st.sampled_from(["sdpa", "eager"]))
 def test_whatever_was_measured_no_coefficient_is_negative_and_every_error_is_a_number(
     drawn: list[tuple[int, int, int]], attention: str
@@ -380,7 +380,7 @@ def test_whatever_was_measured_no_coefficient_is_negative_and_every_error_is_a_n
     assert phase.worst_miss_bytes >= 0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-0.3, 0.3), min_size=9, max_size=9))
 def test_the_interval_of_a_noisy_fit_holds_every_cell_held_out_ones_included(noise: list[float]) -> None:
     cells = []

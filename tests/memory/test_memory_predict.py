@@ -101,7 +101,7 @@ def test_the_lower_bound_is_a_margin_below_inside_the_domain_and_a_ratio_below_b
     assert least_growth_bytes(0, 0, 64.0) == least_growth_bytes(0, 0, 1.0) == 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.floats(0, 1), st.integers(128, 2**20), st.integers(1, 5_000))
 def test_twice_as_many_sequences_never_surely_need_less_however_bad_the_fit(
     miss: float, context: int, concurrency: int
@@ -184,7 +184,7 @@ lengths = st.integers(1, 2**21)
 numbers = st.integers(1, 5_000)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(profiles(), lengths, lengths, numbers, numbers)
 def test_more_sequences_or_longer_ones_never_need_less(
     profile: Profile, context: int, more_context: int, concurrency: int, more_sequences: int
@@ -200,7 +200,7 @@ def test_more_sequences_or_longer_ones_never_need_less(
             assert more.upper_bytes >= less.upper_bytes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(profiles(), lengths, numbers)
 def test_the_bounds_enclose_the_point_and_the_lower_one_never_loses_the_weights(
     profile: Profile, context: int, concurrency: int
@@ -211,7 +211,7 @@ def test_the_bounds_enclose_the_point_and_the_lower_one_never_loses_the_weights(
         assert one.lower_bytes >= one.parts.weights_bytes + one.parts.buffers_bytes
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(profiles(), lengths, numbers)
 def test_twice_as_far_from_what_was_measured_the_interval_is_no_narrower(
     profile: Profile, context: int, concurrency: int

@@ -63,7 +63,7 @@ def category_of(
     return max(claims, key=WEAKEST_FIRST.index)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(streams())
 def test_the_peak_is_the_brute_force_maximum_and_its_composition_adds_up_to_it(
     stream: tuple[list[Given], list[Event], list[Label], list[Window]],
@@ -87,7 +87,7 @@ def test_the_peak_is_the_brute_force_maximum_and_its_composition_adds_up_to_it(
 Stream = tuple[list[Given], list[Event], list[Label], list[Window]]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams())
 def test_labels_say_what_bytes_are_and_never_how_many(stream: Stream) -> None:
     given, events, labels, windows = stream
@@ -95,7 +95,7 @@ def test_labels_say_what_bytes_are_and_never_how_many(stream: Stream) -> None:
         assert (named.position, named.live_bytes, named.blocks) == (bare.position, bare.live_bytes, bare.blocks)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams(), st.integers(2, 4), st.randoms(use_true_random=False))
 def test_any_number_of_views_of_one_storage_count_as_the_one_storage(
     stream: Stream, views: int, shuffled: random.Random
@@ -106,7 +106,7 @@ def test_any_number_of_views_of_one_storage_count_as_the_one_storage(
     assert replay(given, events, repeated, windows) == replay(given, events, labels, windows)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams(), st.permutations(range(1, 6)))
 def test_addresses_are_names_and_which_ones_were_used_does_not_matter(stream: Stream, names: list[int]) -> None:
     given, events, labels, windows = stream
@@ -121,7 +121,7 @@ def test_addresses_are_names_and_which_ones_were_used_does_not_matter(stream: St
         assert sorted(one.blocks) == sorted(other.blocks)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams(), st.data())
 def test_a_free_of_an_unknown_block_anywhere_changes_no_bytes(stream: Stream, data: st.DataObject) -> None:
     given, events, labels, windows = stream
@@ -140,7 +140,7 @@ def test_a_free_of_an_unknown_block_anywhere_changes_no_bytes(stream: Stream, da
         assert (one.live_bytes, one.composition) == (other.live_bytes, other.composition)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(streams())
 def test_a_longer_window_never_has_a_lower_peak(stream: Stream) -> None:
     given, events, labels, windows = stream

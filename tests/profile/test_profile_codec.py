@@ -35,7 +35,7 @@ def damaged(change: Callable[[dict[str, Any]], None]) -> bytes:
     return json.dumps(raw).encode()
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(profiles)
 def test_a_round_trip_loses_nothing_and_gives_the_same_bytes_again(profile: Profile) -> None:
     text = encode(profile)
@@ -113,7 +113,6 @@ def test_every_truncation_is_refused(length: int) -> None:
     refusal(WHOLE[:length])
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(WHOLE) - 1), st.integers(1, 255))
 def test_a_changed_byte_gives_a_consistent_profile_or_a_refusal_never_a_crash(position: int, change: int) -> None:
     text = bytearray(WHOLE)

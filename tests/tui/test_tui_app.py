@@ -24,11 +24,11 @@ from gpufit.memory.terms import Shape
 from gpufit.report.cells import COLUMNS, SYMBOLS
 from gpufit.report.summary import headline
 from gpufit.tui.app import GpufitApp
+from gpufit.tui.listing import Filter, Sort
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.renderables.cards import POINTER
-from gpufit.tui.screens.empty import EmptyScreen
 from gpufit.tui.screens.help import HelpScreen
-from gpufit.tui.state import Filter, Sort
+from gpufit.tui.session import Session
 from gpufit.tui.widgets.card_list import CardList
 from gpufit.tui.widgets.details import Details
 
@@ -70,15 +70,15 @@ class TestFirstFrame:
     async def test_eighty_columns_keep_every_key_in_the_footer(self) -> None:
         app = make_app(named("one"), named("two"))
         async with app.run_test(size=SMALL):
-            keys = "←→ context -+ at once s sort f filter p profile r reset d details ? help q quit"
+            keys = "←→ context -+ at once p profile r reset s sort f filter d details ? help q quit"
             assert " ".join(screen_lines(app)[-1].split()) == keys
 
     async def test_selects_the_smallest_card_that_fits(self) -> None:
         app = make_app(heavy())
         async with app.run_test(size=WIDE):
             screen = cards_screen(app)
-            selected = screen.rows[screen.state.selected]
-            fits = [row.capacity_bytes for row in screen.rows if row.verdict is Verdict.FITS]
+            selected = screen.session.rows[screen.session.state.selected]
+            fits = [row.capacity_bytes for row in screen.session.rows if row.verdict is Verdict.FITS]
             assert selected.capacity_bytes == min(size for size in fits if size is not None)
             assert any(line.startswith(f" {POINTER} {selected.card}") for line in screen_lines(app))
 
@@ -98,9 +98,9 @@ async def test_the_screen_shows_the_documents_rows() -> None:
 async def test_too_close_and_fits_differ_without_colour() -> None:
     app = make_app(heavy())
     async with app.run_test(size=ALL_CARDS):
-        rows = {row.card: row for row in cards_screen(app).rows}
+        rows = {row.card: row for row in cards_screen(app).session.rows}
         seen = set()
-        for line in screen_lines(app)[4:60]:
+        for line in screen_lines(app)[6:60]:
             row = rows.get(line[3:].split(" ")[0])
             if row is None or row.capacity_bytes is None or "│" not in line:
                 continue
@@ -130,7 +130,7 @@ class TestKeys:
         app = make_app()
         async with app.run_test(size=WIDE) as pilot:
             await pilot.press(*keys)
-            assert cards_screen(app).state.shape == shape
+            assert cards_screen(app).session.state.shape == shape
             assert headline(make_document(shape)).splitlines()[1] in screen_text(app)
 
     @pytest.mark.parametrize("size", [SMALL, WIDE])
@@ -140,7 +140,7 @@ class TestKeys:
         async with app.run_test(size=size) as pilot:
             for key, place in moves.items():
                 await pilot.press(key)
-                assert cards_screen(app).state.selected == place
+                assert cards_screen(app).session.state.selected == place
                 card = CATALOG.cards[place].id
                 assert any(line.startswith(f" {POINTER} {card} ") for line in screen_lines(app))
                 assert f"{card} · " in screen_text(app)
@@ -150,45 +150,45 @@ class TestKeys:
         async with app.run_test(size=SMALL) as pilot:
             page = app.screen.query_one(CardList).page
             await pilot.press("pagedown", "pagedown")
-            assert cards_screen(app).state.selected == 2 * page
+            assert cards_screen(app).session.state.selected == 2 * page
             await pilot.press("pageup")
-            assert cards_screen(app).state.selected == page
+            assert cards_screen(app).session.state.selected == page
 
     async def test_sort(self) -> None:
         app = make_app()
         async with app.run_test(size=WIDE) as pilot:
             await pilot.press("s")
             screen = cards_screen(app)
-            headroom = [row.headroom_bytes for row in screen.rows if row.headroom_bytes is not None]
+            headroom = [row.headroom_bytes for row in screen.session.rows if row.headroom_bytes is not None]
             assert headroom == sorted(headroom, reverse=True)
             assert str(Sort.HEADROOM) in screen_text(app)
             await pilot.press("s")
             assert str(Sort.CAPACITY) in screen_text(app)
             await pilot.press("s")
-            assert [row.card for row in screen.rows] == [card.id for card in CATALOG.cards]
+            assert [row.card for row in screen.session.rows] == [card.id for card in CATALOG.cards]
 
     async def test_filter(self) -> None:
         app = make_app(heavy())
         async with app.run_test(size=WIDE) as pilot:
             await pilot.press("f")
             screen = cards_screen(app)
-            assert {row.verdict for row in screen.rows} == {Verdict.FITS}
-            assert f"showing {Filter.FITS} ({len(screen.rows)} of 41)" in screen_text(app)
+            assert {row.verdict for row in screen.session.rows} == {Verdict.FITS}
+            assert f"showing {Filter.FITS} ({len(screen.session.rows)} of 41)" in screen_text(app)
             await pilot.press("f")
-            verdicts = {row.verdict for row in screen.rows}
+            verdicts = {row.verdict for row in screen.session.rows}
             assert Verdict.TOO_CLOSE in verdicts
             assert Verdict.DOES_NOT_FIT not in verdicts
             await pilot.press("f")
-            assert len(screen.rows) == 41
+            assert len(screen.session.rows) == 41
 
     async def test_a_filter_that_leaves_nothing_says_so(self) -> None:
         app = make_app()
         async with app.run_test(size=SMALL) as pilot:
             await pilot.press(*["right"] * 8, *["plus"] * 10, "f")
-            assert cards_screen(app).rows == ()
+            assert cards_screen(app).session.rows == ()
             assert f"no card to list: showing {Filter.FITS}" in screen_text(app)
             await pilot.press("down", "d", "d", "f", "f")
-            assert len(cards_screen(app).rows) == 41
+            assert len(cards_screen(app).session.rows) == 41
 
     async def test_next_profile(self) -> None:
         app = make_app(named("first"), named("second"))
@@ -207,7 +207,7 @@ class TestKeys:
         async with app.run_test(size=WIDE) as pilot:
             assert "p profile" not in screen_text(app)
             await pilot.press("p")
-            assert cards_screen(app).state.profile == 0
+            assert cards_screen(app).session.state.profile == 0
 
     async def test_help(self) -> None:
         app = make_app()
@@ -232,21 +232,21 @@ class TestKeys:
             await pilot.press("end")
             assert "offer book" in screen_text(app)
             await pilot.press("right")
-            assert cards_screen(app).state.shape.context_tokens == 1024
+            assert cards_screen(app).session.state.shape.context_tokens == 1024
             await pilot.press("escape")
             assert app.focused is app.screen.query_one(CardList)
             await pilot.press("down")
-            assert cards_screen(app).state.selected == 2
+            assert cards_screen(app).session.state.selected == 2
 
     async def test_tab_scrolls_the_details_beside_the_list(self) -> None:
         app = make_app()
         async with app.run_test(size=SMALL) as pilot:
             await pilot.press("tab", "j", "j")
             await pilot.pause()
-            assert cards_screen(app).state.selected == 0
+            assert cards_screen(app).session.state.selected == 0
             assert app.screen.query_one(Details).scroll_offset.y == 2
             await pilot.press("tab", "j")
-            assert cards_screen(app).state.selected == 1
+            assert cards_screen(app).session.state.selected == 1
 
     @pytest.mark.parametrize("key", ["q", "ctrl+c"])
     @pytest.mark.parametrize("before", [[], ["question_mark"], ["d"]])
@@ -261,7 +261,7 @@ class TestKeys:
         app = make_app()
         async with app.run_test(size=WIDE) as pilot:
             await pilot.click(CardList, offset=(10, 5))
-            assert cards_screen(app).state.selected == 5
+            assert cards_screen(app).session.state.selected == 5
 
 
 class TestScenariosWithoutAnAnswer:
@@ -279,7 +279,7 @@ class TestScenariosWithoutAnAnswer:
             await pilot.press("right")
             text = screen_text(app)
             assert "the profile has too few measured cells (6) to answer" in text
-            assert "r: back to the scenario that was measured" in text
+            assert "r: back to the first scenario" in text
             assert "t4-16gb" not in text
             await pilot.press("r")
             assert "t4-16gb" in screen_text(app)
@@ -287,12 +287,13 @@ class TestScenariosWithoutAnAnswer:
 
 class TestProblems:
     async def test_no_profile_says_how_to_make_one_and_stays(self) -> None:
-        app = GpufitApp((), CATALOG, OFFERS)
+        app = GpufitApp(Session((), CATALOG, OFFERS))
         async with app.run_test(size=SMALL) as pilot:
-            assert isinstance(app.screen, EmptyScreen)
             assert "gpufit profile MODEL" in screen_text(app)
-            await pilot.press("right", "escape", "question_mark", "p")
-            assert isinstance(app.screen, EmptyScreen)
+            await pilot.press(
+                "right", "plus", "down", "s", "escape", "question_mark", "escape", "p", "r", "d", "tab", "b"
+            )
+            assert "gpufit profile MODEL" in screen_text(app)
             await pilot.press("q")
             await pilot.pause()
             assert not app.is_running
@@ -307,7 +308,7 @@ class TestProblems:
     async def test_words_in_brackets_are_not_markup(self) -> None:
         card = msgspec.structs.replace(CATALOG.cards[0], name="Card [b]48[/] GB")
         catalog = msgspec.structs.replace(CATALOG, cards=(card, *CATALOG.cards[1:]))
-        app = GpufitApp((named("model[bold]"),), catalog, OFFERS, ["[red]x: no"])
+        app = GpufitApp(Session((named("model[bold]"),), catalog, OFFERS, ["[red]x: no"]))
         async with app.run_test(size=WIDE):
             text = screen_text(app)
             assert "model[bold]" in text
@@ -320,12 +321,12 @@ class TestResize:
         app = make_app()
         async with app.run_test(size=WIDE) as pilot:
             await pilot.press("end")
-            assert "evidence" in screen_lines(app)[3]
+            assert "evidence" in screen_lines(app)[5]
             for width, height in ((80, 24), (40, 10), (20, 4), (160, 48)):
                 await pilot.resize_terminal(width, height)
                 await pilot.pause()
                 assert {len(line) for line in screen_lines(app)} == {width}
-            assert "evidence" in screen_lines(app)[3]
+            assert "evidence" in screen_lines(app)[5]
             assert any(line.startswith(f" {POINTER} {CATALOG.cards[-1].id}") for line in screen_lines(app))
 
     async def test_the_heading_stays_above_its_column(self) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from builders import make_profile
-from textual.binding import Binding
 from tui_builders import GB, make_document, make_loaded, make_row, plain
 
 from gpufit.memory.terms import Shape
@@ -13,11 +11,11 @@ from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
 from gpufit.report.summary import headline
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION
 from gpufit.tui.renderables.details import facts, notes, parts_table
 from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
-from gpufit.tui.renderables.pages import KEYS, empty_page, help_page
-from gpufit.tui.screens.cards import CardsScreen
-from gpufit.tui.state import ViewState, initial_state, show, start_of
+from gpufit.tui.renderables.pages import empty_page, help_page
+from gpufit.tui.state import View, ViewState, initial_state, show, start_of
 
 DOCUMENT = make_document()
 
@@ -43,11 +41,11 @@ class TestFacts:
             "  lower .. upper 80.09 .. 87.54 GiB",
             "headroom         -9.31 GiB",
             "  lower .. upper -13.04 .. -5.59 GiB",
-            "binds            weights in prefill, short by 9.31 GiB",
+            "binds            weights in prefill, likely short by 9.31 GiB",
             "max concurrency  4",
             "max context      4k",
             "lots             1 x 2 (1 idle)",
-            "evidence         scaled",
+            "evidence         ↗ scaled",
         ):
             assert line in text
 
@@ -119,7 +117,7 @@ class TestParts:
 
     def test_every_phase_has_its_evidence(self) -> None:
         lines = plain(parts_table(DOCUMENT, DOCUMENT.cards[0])).splitlines()
-        assert lines[-2].split() == ["evidence", "measured", "measured", "measured", "scaled"]
+        assert lines[-2].split() == ["evidence", *("●", "measured") * 3, "↗", "scaled"]
 
     def test_it_fits_eighty_columns_with_large_figures(self) -> None:
         row = make_row(180 * GB, 170 * GB)
@@ -138,11 +136,11 @@ def test_notes_hold_every_assumption_and_note() -> None:
 
 class TestHeader:
     def test_is_the_headline_and_what_is_listed(self) -> None:
-        text = header(make_profile(), make_state(), DOCUMENT).plain
+        text = header(make_loaded(), make_state(), DOCUMENT).plain
         assert text == f"{headline(DOCUMENT)}\nshowing all cards · in catalog order"
 
     def test_without_an_answer_names_the_question(self) -> None:
-        text = header(make_profile(), make_state(), None).plain
+        text = header(make_loaded(), make_state(), None).plain
         assert "tiny-llama · transformers 5.24.0 · profile of AMD EPYC" in text
         assert "context 512 x 4 at once: no answer" in text
 
@@ -153,7 +151,7 @@ class TestHeader:
     def test_no_answer_says_how_to_go_on(self) -> None:
         assert "p: the next profile" in no_answer("why", several=True).plain
         assert "p:" not in no_answer("why", several=False).plain
-        assert "f: other cards" in nothing_listed(make_state()).plain
+        assert "f: other verdicts" in nothing_listed(make_state()).plain
 
 
 NAMES = {
@@ -161,6 +159,7 @@ NAMES = {
     "plus": "+",
     "equals_sign": "=",
     "question_mark": "?",
+    "slash": "/",
     "pageup": "page up",
     "pagedown": "page down",
 }
@@ -169,15 +168,16 @@ NAMES = {
 
 class TestPages:
     def test_the_help_names_every_key(self) -> None:
-        named = {key for keys in KEYS for part in keys.split(" or ") for key in part.split(", ")}
-        bound = {
-            key for binding in CardsScreen.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")
-        }
+        keys = (*EVERYWHERE, *QUESTION, *(key for some in OF_VIEWS.values() for key in some))
+        named = {key for one in keys for part in one.shown.split(" or ") for key in part.split(", ")}
+        bound = {key for one in keys for key in one.keys.split(",")}
         assert {NAMES.get(key, key) for key in bound} - {"escape"} <= named
+        text = plain(help_page(tuple(View)))
+        assert all(one.words[:40] in text for one in keys)
 
     @pytest.mark.parametrize("width", [70, 94])
     def test_the_help_explains_words_and_signs(self, width: int) -> None:
-        text = plain(help_page(), width)
+        text = plain(help_page(tuple(View)), width)
         for word in ("≈ too close", "does not fit", "headroom", "lots", "measured", "scaled", "░░░", "driver context"):
             assert word in text
         assert all(len(line) <= width for line in text.splitlines())

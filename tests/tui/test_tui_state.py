@@ -15,15 +15,12 @@ from tui_builders import GB, make_row, named
 from gpufit.advice.limits import CEILING
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.terms import Shape
+from gpufit.tui.listing import Filter, Listing, Sort, first_that_fits, listed_rows
 from gpufit.tui.state import (
     Event,
-    Filter,
-    Sort,
     Start,
     ViewState,
-    first_that_fits,
     initial_state,
-    listed_rows,
     press,
     select,
     show,
@@ -115,10 +112,10 @@ class TestCards:
 class TestChoices:
     def test_sort_and_filter_cycle(self) -> None:
         state = make_state()
-        assert pressed(state, Event.SORT).sort is Sort.HEADROOM
-        assert pressed(state, Event.SORT, Event.SORT).sort is Sort.CAPACITY
+        assert pressed(state, Event.SORT).listing.sort is Sort.HEADROOM
+        assert pressed(state, Event.SORT, Event.SORT).listing.sort is Sort.CAPACITY
         assert pressed(state, Event.SORT, Event.SORT, Event.SORT) == state
-        assert pressed(state, Event.FILTER).filter is Filter.FITS
+        assert pressed(state, Event.FILTER).listing.filter is Filter.FITS
         assert pressed(state, Event.FILTER, Event.FILTER, Event.FILTER) == state
 
     def test_next_profile_goes_round_and_keeps_the_scenario(self) -> None:
@@ -148,7 +145,7 @@ class TestListedRows:
     )
 
     def ids(self, sort: Sort = Sort.CATALOG, which: Filter = Filter.ALL) -> list[str]:
-        return [row.card for row in listed_rows(self.ROWS, sort, which)]
+        return [row.card for row in listed_rows(self.ROWS, Listing(sort, which), {})]
 
     def test_catalog_order_is_kept(self) -> None:
         assert self.ids() == ["fits-80", "close-40", "small-24", "unknown", "fits-180"]

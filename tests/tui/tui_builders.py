@@ -21,6 +21,7 @@ from gpufit.report.document import BindingFigures, CardRow, FitDocument
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.screens.cards import CardsScreen
+from gpufit.tui.session import Session
 
 CATALOG = load_folders([shipped_catalog_dir()])
 OFFERS = CATALOG.offers(TODAY)
@@ -86,8 +87,12 @@ def make_document(shape: Shape | None = None, profile: Profile | None = None) ->
     return flows.fit(loaded.profile, loaded.where, shape or loaded.start, CATALOG, OFFERS)
 
 
+def make_session(*profiles: LoadedProfile, problems: Sequence[str] = ()) -> Session:
+    return Session(profiles or (make_loaded(),), CATALOG, OFFERS, problems)
+
+
 def make_app(*profiles: LoadedProfile, problems: Sequence[str] = ()) -> GpufitApp:
-    return GpufitApp(profiles or (make_loaded(),), CATALOG, OFFERS, problems)
+    return GpufitApp(make_session(*profiles, problems=problems))
 
 
 def named(name: str, **changes: Any) -> LoadedProfile:

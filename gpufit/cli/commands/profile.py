@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_run_options, count, counts, pixels, seconds, seed, whole
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
+from gpufit.cli.output import say_made
 from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
@@ -115,7 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
         bar.grow(total)
 
     listener = Listener(
-        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+        folder=say_made,
+        started=started,
+        round=next_round,
+        progress=bar.now,
+        cell=lambda cell: bar.step(cell_line(cell)),
     )
     try:
         with ended_as_interrupted():

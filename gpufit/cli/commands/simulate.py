@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpufit.cli.arguments import count, counts, pixels, reader, seconds, seed, whole
 from gpufit.cli.commands.profile import cell_line, summary_lines
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
+from gpufit.cli.output import say_made
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -128,7 +129,11 @@ def run(arguments: argparse.Namespace) -> int:
         bar.grow(total)
 
     listener = Listener(
-        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+        folder=say_made,
+        started=started,
+        round=next_round,
+        progress=bar.now,
+        cell=lambda cell: bar.step(cell_line(cell)),
     )
     try:
         with ended_as_interrupted():

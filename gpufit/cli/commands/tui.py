@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gpufit.cli.arguments import add_catalog
+from gpufit.cli.diagnostics import ExitCode, has_screen, say
 from gpufit.cli.offers import add_offers
 from gpufit.errors import UsageError
 
@@ -22,8 +22,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the interface until it is closed. Raises UsageError where there is no terminal to run it on."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("the terminal interface needs a terminal; `gpufit fit PROFILE` prints the same figures")
+    if not has_screen():
+        raise UsageError(
+            "the terminal interface needs a terminal that draws; `gpufit fit PROFILE` prints the same figures"
+        )
     from gpufit.tui.run import run_tui
 
-    return run_tui(arguments.profiles, arguments.catalog, arguments.offers)
+    problem = run_tui(arguments.profiles, arguments.catalog, arguments.offers)
+    if problem is not None:
+        say(f"the view is not kept: {problem}")
+    return ExitCode.ANSWERED

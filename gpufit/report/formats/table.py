@@ -8,11 +8,22 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from gpufit.profile.record import Parts, Phase
+from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument
-from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
+from gpufit.report.fits_text import (
+    LEGEND,
+    Matrix,
+    Orders,
+    all_in_turn,
+    fits_headline,
+    matrices,
+    section_title,
+    verdict_lines,
+)
+from gpufit.report.offer_lines import offer_words
 from gpufit.report.plan_text import plan_lines
 from gpufit.report.price_text import (
     COST_NOTE,
@@ -20,6 +31,7 @@ from gpufit.report.price_text import (
     PRICE_HEADERS,
     cost_headers,
     cost_rows,
+    offer_row,
     price_lines,
     price_rows,
 )
@@ -51,7 +63,8 @@ def render_fits(documents: FitsDocument) -> bytes:
     summary = [
         "\n".join(_wrapped(line, "", "  ") for line in fits_headline(documents)),
         *map(_matrix, matrices(documents)),
-        LEGEND,
+        _wrapped(LEGEND, "", "  "),
+        *map(_orders, all_in_turn(documents)),
         "\n".join(_wrapped(line, "", "  ") for line in verdict_lines(documents)),
     ]
     sections = [
@@ -63,6 +76,13 @@ def render_fits(documents: FitsDocument) -> bytes:
 def _matrix(matrix: Matrix) -> str:
     title = f"{matrix.title}\n\n" if matrix.title else ""
     return title + tabulate(matrix.rows, headers=matrix.headers, disable_numparse=True)
+
+
+def _orders(orders: Orders) -> str:
+    """What to order for all scenarios of a profile."""
+    table = _price_table([offer_row(line, line.lots) for line in orders.lines if line.priced], PRICE_HEADERS)
+    said = "\n".join(_wrapped(line, "", "  ") for line in offer_words(orders.lines))
+    return f"{orders.title}:\n\n{table}\n\n{said}".rstrip()
 
 
 def _heading(title: str) -> str:
@@ -143,7 +163,8 @@ def _phases(document: FitDocument) -> str:
     if not document.cards:
         rows.append(["needed", *(format_size(one.need_bytes) for one in document.phases.values())])
         rows.append(["surely enough", *(format_size(one.need_upper_bytes) for one in document.phases.values())])
-    rows.append(["evidence", *(str(one.evidence) for one in document.phases.values())])
+    ran = document.scenario_ran
+    rows.append(["evidence", *(phase_evidence_text(name, one.evidence, ran) for name, one in document.phases.items())])
     headers = ["at the peak of", *(str(Phase(name)) for name in document.phases)]
     return tabulate(rows, headers=headers, colalign=["left"] + ["right"] * len(document.phases), disable_numparse=True)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpufit.advice.served import Question, ServedModel
 from gpufit.architecture.quantization.matching import tensors_of_files
-from gpufit.architecture.quantization.registry import declared, full_name, method_of
+from gpufit.architecture.quantization.registry import CHECKPOINT, declared, full_name, method_of
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
@@ -43,6 +43,8 @@ class VllmRequest:
     revision: str | None = None
     tensor_parallel: int | None = None
     """Absent: 1, and plans over more where one card is not enough."""
+    pipeline_parallel: int | None = None
+    """Absent: 1, and plans over more stages where they take fewer cards."""
     expert_parallel: bool = False
     utilization: float | None = None
     max_num_seqs: int | None = None
@@ -80,6 +82,8 @@ def read(request: VllmRequest) -> ServedModel:
     applied = applied_quantization(headers, request.quantization, own)
     method = fp8_at_load(dtype) if whole_first else method_of(applied, dtype)
     settings = _settings(request, architecture, dtype)
+    flag = None if asked is None else serve_quantization(full_name(asked))
+    beforehand = asked is not None and flag is None
     return ServedModel(
         question=Question(
             name=headers.name,
@@ -90,14 +94,14 @@ def read(request: VllmRequest) -> ServedModel:
             rules=rules,
             settings=settings,
             concurrency=request.concurrency or 1,
-            spread=request.tensor_parallel is None,
+            spread=request.tensor_parallel is None and request.pipeline_parallel is None,
         ),
         info=model_info(request.model, headers, architecture),
         stored=headers.stored,
-        source=_directory(request.model),
+        source=CHECKPOINT if beforehand else _directory(request.model),
         dtype=ALIASES.get(request.dtype, request.dtype),
-        quantization=None if asked is None else serve_quantization(full_name(asked)),
-        revision=request.revision,
+        quantization=flag,
+        revision=None if beforehand else request.revision,
         trust_remote_code=request.trust_remote_code,
         new_tokens=_new_tokens(request, architecture, settings),
         assumed=tuple(_assumed(request, settings)),
@@ -105,6 +109,7 @@ def read(request: VllmRequest) -> ServedModel:
             *headers.notes,
             *_file_notes(headers, architecture),
             *(() if asked is None else quantised_notes(asked, headers)),
+            *((f"{CHECKPOINT} in the command stands for that checkpoint: a folder or a hub id",) if beforehand else ()),
             *architecture.notes,
             *_release_notes(rules),
         ),
@@ -174,7 +179,7 @@ def _settings(request: VllmRequest, architecture: Architecture, dtype: str) -> S
         utilization=request.utilization,
         max_num_seqs=request.max_num_seqs,
         max_num_batched_tokens=request.max_num_batched_tokens,
-        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel),
+        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel, request.pipeline_parallel or 1),
         kv_cache_dtype=_kv_cache_dtype(request.kv_cache_dtype, dtype),
         enforce_eager=request.enforce_eager,
         language_only=request.language_only,

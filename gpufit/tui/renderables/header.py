@@ -7,30 +7,34 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Profile
+from gpufit.memory.held import AS_PROFILED, Held
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline
+from gpufit.tui.listing import Sort
+from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
-from gpufit.tui.state import Sort, ViewState
+from gpufit.tui.state import ViewState
 from gpufit.units import format_tokens
 
 _WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
 _MOST_PROBLEMS = 3
 
 
-def header(profile: Profile, state: ViewState, document: FitDocument | None) -> Text:
+def header(loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None) -> Text:
     """Three lines: who was measured where, the scenario with its answer, and what the list shows."""
-    first, second = _headline(profile, state, document)
+    first, second = _headline(loaded, state, document)
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{first}\n", STRONG).append(f"{second}\n", PLAIN)
     return text.append(_list_line(state, document), DIM)
 
 
-def _headline(profile: Profile, state: ViewState, document: FitDocument | None) -> tuple[str, str]:
+def _headline(loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None) -> tuple[str, str]:
     if document is not None:
         first, second = headline(document).split("\n")
         return first, second
-    shape = state.shape
+    if loaded is None:
+        return "no profile yet", ""
+    profile, shape = loaded.profile, state.shape
     return (
         f"{profile.model.name} · {profile.engine.name} {profile.engine.version} · profile of "
         f"{profile.environment.device.name}",
@@ -44,7 +48,11 @@ def _list_line(state: ViewState, document: FitDocument | None) -> str:
         parts.append(f"profile {state.profile + 1} of {len(state.starts)}")
     listed, total = len(state.cards), 0 if document is None else len(document.cards)
     counted = f" ({listed} of {total})" if listed < total else ""
-    parts += [f"showing {state.filter}{counted}", f"{'in ' if state.sort is Sort.CATALOG else ''}{state.sort}"]
+    sort = state.listing.sort
+    parts += [
+        f"showing {', '.join(state.listing.words)}{counted}",
+        f"{'in ' if sort is Sort.CATALOG else ''}{sort}",
+    ]
     return " · ".join(parts)
 
 
@@ -53,20 +61,25 @@ def problem_lines(problems: Sequence[str]) -> Text:
     shown = list(problems[:_MOST_PROBLEMS])
     if len(problems) > _MOST_PROBLEMS:
         shown.append(f"and {len(problems) - _MOST_PROBLEMS} more that cannot be read")
-    return Text("\n".join(f"! {line}" for line in shown), _WARNING)
+    return Text("\n".join(f"! {line}" for line in shown), _WARNING, no_wrap=True, overflow="ellipsis")
 
 
 def no_answer(reason: str, several: bool) -> Text:
     """In place of the cards, when the profile cannot answer for the scenario."""
     other = "  ·  p: the next profile" if several else ""
-    return Text.assemble(
-        ("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the scenario that was measured{other}", DIM)
-    )
+    return Text.assemble(("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the first scenario{other}", DIM))
 
 
 def nothing_listed(state: ViewState) -> Text:
     """In place of the cards, when the filter leaves none."""
     return Text.assemble(
-        (f"no card to list: showing {state.filter}, and at this scenario that leaves none\n\n", _WARNING),
-        ("f: other cards", DIM),
+        (f"no card to list: showing {', '.join(state.listing.words)} leaves none at this scenario\n\n", _WARNING),
+        ("f: other verdicts  ·  b, o, m: other brands, forms, sizes  ·  /: another search", DIM),
     )
+
+
+def held_line(held: Held) -> Text:
+    """What the model is held in otherwise than it was; worked out, so it stands out."""
+    chosen = (("weights", held.weights), ("compute", held.compute), ("KV", held.kv_cache))
+    words = [f"{name} {choice}" for name, choice in chosen if choice != AS_PROFILED]
+    return Text(f"if {', '.join(words)}", _WARNING) if words else Text("held as profiled", DIM)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.console import Group
 from rich.padding import Padding
@@ -10,6 +10,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.report.cells import PART_TITLES, SYMBOLS
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key
+from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.header import problem_lines
 from gpufit.tui.renderables.palette import (
     CEILING_MARK,
@@ -25,29 +27,13 @@ from gpufit.tui.renderables.palette import (
     FilledGroup,
 )
 from gpufit.tui.renderables.words import EVIDENCE_WORDS, FIGURE_WORDS, VERDICT_WORDS
-
-KEYS: Mapping[str, str] = {
-    "left, right": "halve, double the context (right stops at the model's own position limit)",
-    "-, + or =": "halve, double the sequences at once",
-    "up, down, k, j": "the card above, below",
-    "page up, page down": "a page of cards",
-    "home, end": "the first, the last card",
-    "s": "order: catalog, most headroom, most capacity",
-    "f": "list: all cards, only what fits, all but what does not fit",
-    "p": "the next profile, at the same scenario",
-    "r": "back to the scenario that was measured",
-    "d": "details over the whole screen, and back (up and down then scroll)",
-    "tab": "into the details (up and down scroll them) and back to the cards",
-    "?": "this help (escape closes it)",
-    "q, ctrl+c": "quit",
-}
-"""Every key and what it does."""
+from gpufit.tui.state import View
 
 _WIDTH = 20
 
 
-def help_page() -> Group:
-    """All keys, then what each word and sign on the screen means."""
+def help_page(views: Sequence[View]) -> Group:
+    """All keys of these screens, then what each word and sign on the screen means."""
     bars = [(group.fill * 3, group.colour, _group_words(group)) for group in GROUPS]
     bars += [
         (UPPER_FILL * 3, UPPER_STYLE, "from the need to its upper bound"),
@@ -56,12 +42,18 @@ def help_page() -> Group:
     ]
     evidence = "Evidence, strongest first; a total takes the weakest of its parts"
     return Group(
-        *_section("Keys", [(key, STRONG, words) for key, words in KEYS.items()]),
+        *_keys("Keys, on every screen", EVERYWHERE),
+        *_keys("On every screen with an answer", QUESTION),
+        *(part for view in views if view in OF_VIEWS for part in _keys(str(view), OF_VIEWS[view])),
         *_section("Verdicts", [(SYMBOLS[one], VERDICT_STYLES[one], words) for one, words in VERDICT_WORDS.items()]),
         *_section("Bars: the phase that needs most", bars),
         *_section("Figures", [(word, STRONG, words) for word, words in FIGURE_WORDS.items()]),
-        *_section(evidence, [(str(one), STRONG, words) for one, words in EVIDENCE_WORDS.items()]),
+        *_section(evidence, [(evidence_text(one), STYLES[one], words) for one, words in EVIDENCE_WORDS.items()]),
     )
+
+
+def _keys(title: str, keys: Sequence[Key]) -> tuple[Text, Padding]:
+    return _section(title, [(one.shown, STRONG, one.words) for one in keys if one.shown])
 
 
 def _group_words(group: FilledGroup) -> str:
@@ -87,6 +79,8 @@ def empty_page(folder: str, problems: Sequence[str]) -> Text:
         text.append(f"A profile is one measured run of your model. None was found in {folder}\n\n", PLAIN)
     text.append("Make one where the model can run:\n\n", PLAIN)
     text.append("    gpufit profile MODEL\n\n", STRONG)
+    text.append("or without the device, from the model's files or its config alone:\n\n", PLAIN)
+    text.append("    gpufit simulate MODEL\n    gpufit estimate MODEL --save profiles/NAME.json\n\n", STRONG)
     text.append("MODEL is a local directory, a GGUF file or a hub id. Then:\n\n", PLAIN)
     text.append("    gpufit tui", STRONG).append("              every profile in the folder, newest first\n", DIM)
     text.append("    gpufit tui PROFILE...", STRONG).append("   the ones you name\n\n", DIM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -11,10 +12,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
 from gpufit.tui.renderables.pages import help_page
+from gpufit.tui.state import View
 
 
 class HelpScreen(ModalScreen[None]):
-    """Over the cards until it is closed."""
+    """Over any screen until it is closed."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,question_mark", "dismiss", "close", key_display="esc"),
@@ -24,11 +26,15 @@ class HelpScreen(ModalScreen[None]):
         Binding("up,k", "scroll('up')", show=False),
     ]
 
+    def __init__(self, views: Sequence[View]) -> None:
+        super().__init__()
+        self._views = tuple(views)
+
     def compose(self) -> ComposeResult:
         """One scrolling page."""
         with VerticalScroll(id="help") as page:
             page.border_title = "gpufit: keys and words"
-            yield Static(help_page())
+            yield Static(help_page(self._views))
         yield Footer(compact=True)
 
     def action_scroll(self, direction: str) -> None:

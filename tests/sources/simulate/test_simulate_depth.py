@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from releases import needs_release_read
 from simulated import open_simulation, save_config, whole_run, without_readings
 
 from gpufit.memory.terms import Shape
@@ -70,6 +71,7 @@ def read(peak: PhasePeak, quantity: str) -> int:
     return size
 
 
+@needs_release_read
 @pytest.mark.parametrize("case", [case for case in CASES if case != "encoder and decoder"])
 def test_few_layers_tell_what_the_allocator_reserves_for_all_of_them(case: str, tmp_path: Path) -> None:
     name, deep, _ = CASES[case]

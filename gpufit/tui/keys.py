@@ -1,0 +1,125 @@
+"""Every key: what it asks for, how the footer and the help name it. Bindings and help are both made from these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from textual.binding import Binding
+
+from gpufit.tui.state import Event, View
+
+
+@dataclass(frozen=True, kw_only=True)
+class Key:
+    """One thing that can be asked for."""
+
+    keys: str
+    """Textual's names, separated by commas."""
+    action: str
+    """Textual's action."""
+    shown: str
+    """The keys as people call them, in the help."""
+    words: str
+    """What it does, in the help."""
+    footer: str = ""
+    """Its word in the footer; empty: it is not there."""
+    sign: str = ""
+    """The key in the footer, where that is not its name."""
+    group: Binding.Group | None = None
+    """Keys that stand together in the footer."""
+    priority: bool = False
+
+    @property
+    def command(self) -> str:
+        """Its name among the commands; empty for a second key of the same, and for moves, which are keys alone."""
+        if " " in self.footer:
+            return self.footer
+        return "" if self.action in _MOVES else self.words
+
+
+def bindings(keys: Iterable[Key]) -> list[Binding]:
+    """The keys for a screen's or the app's BINDINGS."""
+    return [
+        Binding(
+            one.keys,
+            one.action,
+            one.footer or one.words,
+            show=bool(one.footer),
+            key_display=one.sign or None,
+            group=one.group,
+            priority=one.priority,
+        )
+        for one in keys
+    ]
+
+
+_MOVES = {f"press('{event}')" for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
+_CONTEXT = Binding.Group("context", compact=True)
+_AT_ONCE = Binding.Group("at once", compact=True)
+
+
+def _press(event: Event) -> str:
+    return f"press('{event}')"
+
+
+EVERYWHERE: tuple[Key, ...] = (
+    *(
+        Key(keys=str(place), action=f"look_at('{view}')", shown=str(place), words=f"the screen {view}")
+        for place, view in enumerate(View, 1)
+    ),
+    Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
+    Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
+    Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
+    Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
+    Key(keys="ctrl+q", action="quit", shown="", words=""),
+    Key(keys="ctrl+c", action="quit", shown="", words="", priority=True),
+)
+
+QUESTION: tuple[Key, ...] = (
+    Key(
+        keys="left", action=_press(Event.SHORTER), shown="left, right", footer="halve the context", sign="←",
+        words="halve, double the context (right stops at the model's own position limit)", group=_CONTEXT,
+    ),
+    Key(keys="right", action=_press(Event.LONGER), shown="", words="", footer="double the context", sign="→",
+        group=_CONTEXT),
+    Key(
+        keys="minus", action=_press(Event.FEWER), shown="-, + or =", footer="halve the sequences at once", sign="-",
+        words="halve, double the sequences at once", group=_AT_ONCE,
+    ),
+    Key(keys="plus,equals_sign", action=_press(Event.MORE), shown="", words="",
+        footer="double the sequences at once", sign="+", group=_AT_ONCE),
+    Key(keys="g", action="ask", shown="g", words="type the question: context, sequences at once, new tokens"),
+    Key(keys="p", action=_press(Event.NEXT_PROFILE), shown="p", footer="profile",
+        words="the next profile, at the same scenario"),
+    Key(keys="r", action=_press(Event.RESET), shown="r", footer="reset",
+        words="back to the first scenario, held as profiled"),
+)  # fmt: skip
+"""On every screen that shows an answer."""
+
+CARDS: tuple[Key, ...] = (
+    Key(keys="up,k", action=_press(Event.UP), shown="up, down, k, j", words="the card above, below"),
+    Key(keys="down,j", action=_press(Event.DOWN), shown="", words=""),
+    Key(keys="pageup", action=_press(Event.PAGE_UP), shown="page up, page down", words="a page of cards"),
+    Key(keys="pagedown", action=_press(Event.PAGE_DOWN), shown="", words=""),
+    Key(keys="home", action=_press(Event.FIRST), shown="home, end", words="the first, the last card"),
+    Key(keys="end", action=_press(Event.LAST), shown="", words=""),
+    # First of all, so that what is typed right after it is in the box already.
+    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)",
+        priority=True),
+    Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
+        words="order: catalog, most headroom, most capacity"),
+    Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
+        words="list: all cards, only what fits, all but what does not fit"),
+    Key(keys="b", action="next_vendor", shown="b", words="list: any brand, or one vendor's cards"),
+    Key(keys="o", action="next_form", shown="o", words="list: any form, or PCIe, SXM, OAM cards"),
+    Key(keys="m", action="next_memory", shown="m", words="list: any size, or cards of so much memory at least"),
+    Key(keys="d", action="toggle_details", shown="d", footer="details",
+        words="details over the whole screen, and back (up and down then scroll)"),
+    Key(keys="escape", action="back", shown="", words=""),
+    Key(keys="tab", action="app.focus_next", shown="tab",
+        words="into the details (up and down scroll them) and back to the cards"),
+)  # fmt: skip
+
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS}
+"""The keys that one screen has alone."""

@@ -1,0 +1,148 @@
+"""What the screens have in common: the bar of screens, the question above, keys that change it, redrawing."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.events import Resize
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer, Static
+
+from gpufit.datadir import profiles_dir
+from gpufit.tui import state
+from gpufit.tui.keys import QUESTION, bindings
+from gpufit.tui.messages import SliderMoved, ViewPressed
+from gpufit.tui.renderables import header
+from gpufit.tui.renderables.pages import empty_page
+from gpufit.tui.screens.ask import Asked, AskScreen
+from gpufit.tui.session import Session
+from gpufit.tui.state import Axis, Event, View
+from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.scenario import ScenarioBar
+from gpufit.tui.widgets.view_bar import ViewBar
+
+if TYPE_CHECKING:
+    from gpufit.tui.app import GpufitApp
+
+
+class SessionScreen(Screen[None]):
+    """A screen over the session's state: subclasses compose their part, and draw it whenever the state has changed."""
+
+    VIEW: ClassVar[View]
+    """Which of the screens this is."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+
+    def compose(self) -> ComposeResult:
+        """The bar of screens, the screen's own part, and the footer."""
+        yield ViewBar(self.gpufit_app.views, self.VIEW)
+        yield from self.compose_view()
+        yield Footer(compact=True, show_command_palette=False)
+
+    @abstractmethod
+    def compose_view(self) -> Iterable[Widget]:
+        """The widgets between bar and footer."""
+
+    @abstractmethod
+    def draw(self) -> None:
+        """Hand the session's state and answer to the widgets."""
+
+    @property
+    def gpufit_app(self) -> GpufitApp:
+        """The app, by its own type."""
+        return cast("GpufitApp", self.app)
+
+    def on_screen_resume(self) -> None:
+        """The state may have changed on another screen."""
+        self.draw()
+
+    def on_resize(self, event: Resize) -> None:
+        """Lay out again for the new width."""
+        self.call_after_refresh(self.draw)
+
+    def on_view_pressed(self, message: ViewPressed) -> None:
+        """Show the screen that was clicked."""
+        self.gpufit_app.look_at(message.view)
+
+    def go(self, to: state.ViewState) -> None:
+        """Make `to` the state, answer it and draw the answer."""
+        self.session.go(to)
+        self.draw()
+
+
+class QuestionScreen(SessionScreen):
+    """A screen that shows an answer: the question stands above, and its keys change it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(QUESTION)]
+
+    def compose(self) -> ComposeResult:
+        """As every screen, with the question above."""
+        yield ViewBar(self.gpufit_app.views, self.VIEW)
+        yield Block(id="header")
+        yield Static(header.problem_lines(self.session.problems), id="problems")
+        yield ScenarioBar(id="scenario")
+        yield from self.compose_view()
+        yield Static(id="instead")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def action_press(self, event: str) -> None:
+        """Change the state as a key asks."""
+        self.go(state.press(self.session.state, Event(event), page=self.page))
+
+    @property
+    def page(self) -> int:
+        """Cards that page up and page down jump over."""
+        return 10
+
+    def action_ask(self) -> None:
+        """Type the question."""
+        if self.session.profiles:
+            self.app.push_screen(AskScreen(self.session.state.shape), self._asked)
+
+    def _asked(self, found: Asked | None) -> None:
+        if found is not None:
+            self.go(state.with_shape(self.session.state, *found))
+
+    def on_slider_moved(self, message: SliderMoved) -> None:
+        """Change the question as the mouse asks."""
+        change = state.with_context if message.axis is Axis.CONTEXT else state.with_concurrency
+        self.go(change(self.session.state, message.value))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide the key for the next profile while there is only one."""
+        return not (action == "press" and parameters == (Event.NEXT_PROFILE,) and len(self.session.profiles) < 2)
+
+    def draw(self) -> None:
+        """The question; then the answer, or why there is none."""
+        session = self.session
+        self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document))
+        # Without any profile the page below says what could not be read.
+        self.query_one("#problems").display = bool(session.problems and session.profiles)
+        self.query_one(ScenarioBar).show(session.state)
+        instead = self.instead()
+        self.set_class(instead is not None, "-instead")
+        if instead is None:
+            self.draw_answer()
+        else:
+            self.query_one("#instead", Static).update(instead)
+
+    def instead(self) -> Text | None:
+        """What stands in place of the answer; None where there is one."""
+        session = self.session
+        if not session.profiles:
+            return empty_page(f"{profiles_dir()}/", session.problems)
+        if session.document is None:
+            return header.no_answer(session.why_not, len(session.profiles) > 1)
+        return None
+
+    @abstractmethod
+    def draw_answer(self) -> None:
+        """Hand the answer to the widgets; there is one."""
