@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
-    from gpufit.profile.checked import Step
     from gpufit.report.check_document import CheckDocument
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.order_document import OrderDocument
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
-    from gpufit.sources.measure.checking import CheckRequest
+    from gpufit.sources.measure.checking import CheckListener, CheckRequest
 
 
 @dataclass(frozen=True)
@@ -389,8 +388,8 @@ def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]
     return campaign.run(), campaign.output
 
 
-def check(request: CheckRequest, progress: Callable[[str], None], ended: Callable[[Step], None]) -> CheckDocument:
-    """The smallest run of a model through the whole chain; `progress` is told what happens, `ended` each step's end.
+def check(request: CheckRequest, listener: CheckListener) -> CheckDocument:
+    """The smallest run of a model through the whole chain.
 
     Raises UsageError for a request that cannot be met, UnreadableInputError for a model that cannot be read or a folder
     that cannot be written; what fails afterwards is a step's outcome.
@@ -398,7 +397,7 @@ def check(request: CheckRequest, progress: Callable[[str], None], ended: Callabl
     from gpufit.report.check_document import build_check_document
     from gpufit.sources.measure.checking import check as take_steps
 
-    return build_check_document(take_steps(request, progress, ended))
+    return build_check_document(take_steps(request, listener))
 
 
 def verify(profile: Profile, where: str, ask: VerifyAsk, catalog: Catalog, listener: Listener) -> VerifyDocument:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_run_options, seconds
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
-from gpufit.cli.output import write_document
+from gpufit.cli.output import say_made, write_document
 from gpufit.report.registry import CHECK_FORMATS, load_check_format
 
 if TYPE_CHECKING:
@@ -46,13 +46,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Take the steps, each told on standard error as it ends; status 4 where one failed."""
     from gpufit.flows import check
     from gpufit.profile.checked import StepName
+    from gpufit.sources.measure.checking import CheckListener
 
     form = load_check_format(arguments.format)
     bar = ProgressBar()
     bar.start(0, len(StepName))
+    listener = CheckListener(progress=bar.now, ended=lambda step: bar.step(step_line(step)), folder=say_made)
     try:
         with ended_as_interrupted():
-            document = check(_request(arguments), bar.now, lambda step: bar.step(step_line(step)))
+            document = check(_request(arguments), listener)
     finally:
         bar.close()
     write_document(form.render_check(document), form.BINARY, None)

@@ -48,8 +48,20 @@ class CheckRequest:
     """Where the result goes and stays; None: a temporary folder, removed at the end."""
 
 
-def check(request: CheckRequest, progress: Callable[[str], None], ended: Callable[[Step], None]) -> Checked:
-    """Take every step, or those up to the one that fails. `progress` is told what happens, `ended` each step's end.
+@dataclass(frozen=True)
+class CheckListener:
+    """Who is told how it goes."""
+
+    progress: Callable[[str], None] = lambda text: None
+    """What happens now, in words."""
+    ended: Callable[[Step], None] = lambda step: None
+    """A step has ended."""
+    folder: Callable[[Path], None] = lambda folder: None
+    """The folder of the result was missing and has been made."""
+
+
+def check(request: CheckRequest, listener: CheckListener) -> Checked:
+    """Take every step, or those up to the one that fails.
 
     Raises UsageError for a request that cannot be met, UnreadableInputError for a model that cannot be read or a folder
     that cannot be written.
@@ -58,8 +70,10 @@ def check(request: CheckRequest, progress: Callable[[str], None], ended: Callabl
     files = find_model(request.settings.model, request.settings.revision)
     check_quantization(request.settings.quantization, files)
     if request.folder is not None:
-        check_writable(request.folder / RESULT_FILE)
-    run = _Check(request, files, progress, ended)
+        made = check_writable(request.folder / RESULT_FILE)
+        if made is not None:
+            listener.folder(made)
+    run = _Check(request, files, listener)
     run.take_steps()
     return run.checked()
 
@@ -70,8 +84,7 @@ class _Check:
 
     request: CheckRequest
     files: ModelFiles
-    progress: Callable[[str], None]
-    ended: Callable[[Step], None]
+    listener: CheckListener
     steps: list[Step] = field(default_factory=list)
     loaded: Loaded | None = None
     cell: Cell | None = None
@@ -98,7 +111,7 @@ class _Check:
             next_cells=self._next_cells,
             on_loaded=self._loaded,
             on_cell=self._cell_ended,
-            on_progress=self.progress,
+            on_progress=self.listener.progress,
             on_sample=self._sampled,
         ).run()
 
@@ -189,7 +202,7 @@ class _Check:
         )
         self._began = now
         self.steps.append(step)
-        self.ended(step)
+        self.listener.ended(step)
 
     def checked(self) -> Checked:
         """All that was found out."""
