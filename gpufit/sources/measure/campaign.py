@@ -124,6 +124,8 @@ class Listener:
     """What the next cells of an adaptive sweep are for, and how many are wanted with them."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
+    cell_began: Callable[[CellKey], None] = lambda key: None
+    """A cell is being run; should it be lost with its worker, it is still told as ended."""
     cell: Callable[[Cell], None] = lambda cell: None
     """A cell has ended."""
 
@@ -169,6 +171,7 @@ class Campaign:
                 on_loaded=self._loaded,
                 on_cell=self._cell_ended,
                 on_progress=self.listener.progress,
+                on_cell_began=self.listener.cell_began,
                 done=list(self.profile.cells) if self.profile else [],
             )
             sweep.run()

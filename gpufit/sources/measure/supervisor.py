@@ -49,6 +49,7 @@ class Sweep:
     on_loaded: Callable[[Loaded], None]
     on_cell: Callable[[Cell], None]
     on_progress: Callable[[str], None]
+    on_cell_began: Callable[[CellKey], None] = lambda key: None
     done: list[Cell] = field(default_factory=list)
     """Cells with an outcome, from earlier runs too."""
     _ended_here: list[Cell] = field(default_factory=list)
@@ -92,6 +93,7 @@ class Sweep:
                 self.on_loaded(message)
             case CellStarted():
                 turn.begin(message.key)
+                self.on_cell_began(message.key)
                 self.on_progress(f"context {message.key.context_tokens} x {message.key.concurrency}")
             case CellEnded():
                 turn.end()
