@@ -367,6 +367,7 @@ class Campaign:
     def _finish(self, cells: list[Cell]) -> Profile:
         if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
+        self.listener.progress("fitting the memory model")
         model = self._fit(self.profile, cells)
         cells_kept = self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model)
         layout, without = layout_of_run(self.profile, self.request.model, self.request.revision)
