@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak
+from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak, Skipped
 from gpufit.sources.measure.events import (
     CellBegan,
     CellDone,
@@ -151,8 +151,13 @@ def cell_state(state: RunState, context_tokens: int, concurrency: int) -> tuple[
         return CellState.RUNNING, None
     for cell in reversed(state.cells):
         if (cell.context_tokens, cell.concurrency) == (context_tokens, concurrency):
-            return _OUTCOMES.get(type(cell.outcome), CellState.SKIPPED), cell
+            return outcome_of(cell), cell
     return CellState.WAITING, None
+
+
+def outcome_of(cell: Cell) -> CellState:
+    """How a cell ended."""
+    return _OUTCOMES[type(cell.outcome)]
 
 
 def grid_axes(state: RunState) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -167,6 +172,7 @@ _OUTCOMES: Mapping[type, CellState] = {
     Measured: CellState.MEASURED,
     OutOfMemory: CellState.OUT_OF_MEMORY,
     Failed: CellState.FAILED,
+    Skipped: CellState.SKIPPED,
 }
 
 
