@@ -21,6 +21,9 @@ REQUEST = RunRequest(profile=ProfileRequest(model="models/tiny-llama"))
 WAIT = "sys.stdin.buffer.read()"
 """Goes on until it is stopped."""
 
+SLOW_TO_END = f"{WAIT}; import time; time.sleep(1)"
+"""Takes its time over that."""
+
 FLOOD = f"""
 for number in range(10_000): say(b'{{"event": "now", "text": "step %d"}}\\n' % number)
 say({encode(Finished(output="x"))!r})

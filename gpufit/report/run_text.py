@@ -6,6 +6,7 @@ from pathlib import Path
 
 from gpufit.memory.fit import GOOD_ENOUGH
 from gpufit.memory.growth import cache_growth
+from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak, Profile, Workload
 from gpufit.report.summary import growth_sentence
 from gpufit.report.workload import workload_words
@@ -48,6 +49,17 @@ def simulated_grid_line(workload: Workload, kernel: str) -> str:
     settings = f"dtype {workload.dtype_requested}, attention {kernel}, seed {workload.seed}"
     parts = [f"contexts {contexts} x {concurrencies} at once", generated, *workload_words(workload), settings]
     return "; ".join(part for part in parts if part)
+
+
+def estimate_line(profile: Profile, shape: Shape) -> str:
+    """What is estimated, defaults included."""
+    counted = "1 new token" if shape.new_tokens == 1 else f"{shape.new_tokens} new tokens"
+    new = f"{counted}, " if profile.model.generates else ""
+    return (
+        f"scenario: context {format_tokens(shape.context_tokens)}, {new}{shape.concurrency} at once; computed for "
+        f"{profile.engine.name} {profile.engine.version}, {profile.engine.attention} attention, "
+        f"{profile.precision.compute[0].dtypes[0]}"
+    )
 
 
 def cell_line(cell: Cell) -> str:

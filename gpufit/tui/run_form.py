@@ -94,14 +94,14 @@ def _counts(counts: Sequence[int]) -> str:
     return ",".join(format_tokens(one) for one in counts)
 
 
-_MODEL = Field("model", "model", hint="a directory, a GGUF file or a hub id")
+_MODEL = Field("model", "model", hint="directory, GGUF file or hub id")
 _DTYPE = Field("dtype", "dtype", "--dtype", choices=(_AUTO, *DTYPES))
 _KV_DTYPE = Field("kv_cache_dtype", "KV cache dtype", "--kv-cache-dtype", choices=(_AUTO, "fp8"), advanced=True)
 _LOGITS = Field("logits_kept", "logits kept", "--keep-logits", choices=("last", "all"), advanced=True)
-_IMAGES = Field("images", "images", "--images", hint="1, where the model takes them", advanced=True)
+_IMAGES = Field("images", "images", "--images", hint="1, where it takes them", advanced=True)
 _IMAGE_SIZE = Field("image_size", "image size", "--image-size", hint="448x448, or the model's own", advanced=True)
 _SEED = Field("seed", "seed", "--seed", hint="0", advanced=True)
-_REVISION = Field("revision", "revision", "--revision", hint="of a hub id: branch, tag or commit", advanced=True)
+_REVISION = Field("revision", "revision", "--revision", hint="branch, tag or commit", advanced=True)
 _TRUST = Field("trust_remote_code", "model's own code", "--trust-remote-code", choices=_ON_OFF, advanced=True)
 _TIMEOUT = Field(
     "cell_timeout", "seconds a cell", "--cell-timeout", hint=f"{DEFAULT_CELL_SECONDS} at most", advanced=True

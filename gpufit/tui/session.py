@@ -75,6 +75,15 @@ class Session:
         if shown is None:
             self.go(state.select(self.state, first_that_fits(self.rows)))
 
+    def take(self, loaded: LoadedProfile) -> None:
+        """Take a profile beside the others, or in place of what was read from its file before."""
+        places = [place for place, one in enumerate(self.profiles) if one.where == loaded.where]
+        profiles = [*self.profiles, loaded]
+        if places:
+            profiles[places[0]] = profiles.pop()
+        self._answers = {key: answer for key, answer in self._answers.items() if key[0] != loaded.where}
+        self.hold(profiles)
+
     def restore(self, kept: Kept) -> None:
         """Go back to where an earlier run ended, as far as the same profile is there."""
         self.theme = kept.theme

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Group
 from rich.padding import Padding
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
@@ -14,6 +14,7 @@ from gpufit.profile.record import Cell, Measured, Parts, PhasePeak
 from gpufit.report.run_text import cell_line
 from gpufit.sources.measure.events import RunRequest
 from gpufit.tui import run_state
+from gpufit.tui.renderables.evidence import evidence_mark
 from gpufit.tui.renderables.palette import DIM, GROUPS, PLAIN, STRONG, TITLE, VERDICT_STYLES, FilledGroup
 from gpufit.tui.run_state import CellState, RunState, Stage
 from gpufit.units import format_size, format_tokens
@@ -50,7 +51,7 @@ CELL_WORDS = {
     CellState.FAILED: "failed",
     CellState.SKIPPED: "left out",
     CellState.RUNNING: "now",
-    CellState.WAITING: "to come",
+    CellState.WAITING: "waits",
 }
 
 _BAR_WIDTH = 32
@@ -85,10 +86,15 @@ def _what_happens(state: RunState) -> str:
 
 def _next_lines(state: RunState) -> Iterable[str]:
     """What can be done now."""
-    if state.stage is Stage.STOPPING:
+    if state.stage is Stage.IDLE:
+        yield "tab goes into the form, ctrl+s starts what it asks for"
+        yield "cells, parts and outcomes come here, and every other screen answers for the profile as it grows"
+    elif state.stage is Stage.STOPPING:
         yield "the worker is asked to end; finished cells stay"
     elif state.alive and state.last_measured is not None:
         yield f"{state.output} grows: the other screens answer for the cells it has (o opens it)"
+    elif state.stage is Stage.FINISHED:
+        yield f"{state.output} (o opens its cards)"
     if state.request is not None and run_state.again(state) is not None:
         yield again_words(state, state.request)
 
@@ -146,31 +152,55 @@ def _highest(cell: Cell) -> int:
     return max((peak.allocated_bytes for peak in phases), default=0)
 
 
-def grid_legend() -> Text:
-    """What the signs mean, in one line."""
-    entries = ((f"{sign} ", CELL_STYLES[sign], words) for sign, words in CELL_WORDS.items())
+def grid_legend(state: RunState) -> Text:
+    """What the signs in the grid mean, in one line."""
+    contexts, many = run_state.grid_axes(state)
+    used = {run_state.cell_state(state, context, one)[0] for context in contexts for one in many}
+    entries = ((f"{sign} ", CELL_STYLES[sign], words) for sign, words in CELL_WORDS.items() if sign in used)
     return Text("  ").join(Text.assemble((sign, style), (words, DIM)) for sign, style, words in entries)
 
 
 def cells_section(state: RunState, width: int) -> Group:
     """The grid under its title."""
-    kind = "" if state.started is None else f" ({state.started.evidence}; a size is the cell's highest peak)"
-    return Group(Text(f"Cells{kind}", TITLE), Padding(cell_grid(state, width), (0, 0, 0, 1)), grid_legend())
+    title = Text("Cells, each with its highest peak", TITLE)
+    if state.started is not None:
+        title = Text.assemble(title, "  ", evidence_mark(state.started.evidence))
+    return Group(title, Padding(cell_grid(state, width), (0, 0, 0, 1)), grid_legend(state))
 
 
 def parts_section(state: RunState) -> Group:
     """The parts at each peak of the cell measured last, all on one scale; before it, those of loading."""
-    peaks = state.peaks
-    cell = state.last_measured
+    peaks, cell = state.peaks, state.last_measured
     what = "loading" if cell is None else f"context {format_tokens(cell.context_tokens)} x {cell.concurrency}"
-    evidence = "" if not peaks else f", {peaks[0].evidence}"
+    title = Text(f"Parts at the peak: {what}", TITLE)
+    if peaks:
+        title = Text.assemble(title, "  ", evidence_mark(peaks[0].evidence))
+    return Group(title, Padding(Group(_bars(peaks), "", _parts_table(peaks)), (0, 0, 0, 1)))
+
+
+def _bars(peaks: Sequence[PhasePeak]) -> Table:
+    """A bar for each phase."""
     largest = max((peak.allocated_bytes for peak in peaks), default=0)
-    return Group(Text(f"Parts at the peak: {what}{evidence}", TITLE), *(_peak(peak, largest) for peak in peaks))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for peak in peaks:
+        table.add_row(Text(peak.phase, STRONG), parts_bar(peak.parts, largest, _BAR_WIDTH))
+    return table
 
 
-def _peak(peak: PhasePeak, largest: int) -> Padding:
-    heading = Text.assemble((f"{peak.phase} ", STRONG), (format_size(peak.allocated_bytes), PLAIN))
-    return Padding(Group(heading, parts_bar(peak.parts, largest, _BAR_WIDTH), _legend(peak.parts)), (0, 0, 0, 1))
+def _parts_table(peaks: Sequence[PhasePeak]) -> Table:
+    """What the fills stand for, with their sizes."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    for _ in peaks:
+        table.add_column(justify="right", no_wrap=True)
+    table.add_row("", *(Text(peak.phase, DIM) for peak in peaks))
+    for group in GROUPS:
+        sizes = [group_bytes(group, peak.parts) for peak in peaks]
+        if any(sizes):
+            title = Text.assemble((f"{group.fill} ", group.colour), (group.title, DIM))
+            table.add_row(title, *(Text(format_size(size), PLAIN) for size in sizes))
+    table.add_row(Text("allocated", DIM), *(Text(format_size(peak.allocated_bytes), STRONG) for peak in peaks))
+    return table
 
 
 def parts_bar(parts: Parts, largest_bytes: int, width: int) -> Text:
@@ -191,23 +221,13 @@ def group_bytes(group: FilledGroup, parts: Parts) -> int:
     return sum(getattr(parts, name) for name in group.parts if name in Parts.NAMES)
 
 
-def _legend(parts: Parts) -> Text:
-    sizes = ((group, group_bytes(group, parts)) for group in GROUPS)
-    entries = [
-        Text.assemble((group.fill, group.colour), (f" {group.title} ", DIM), (format_size(size), PLAIN))
-        for group, size in sizes
-        if size
-    ]
-    return Text("  ").join(entries)
-
-
 def outcome_lines(state: RunState, most: int = _MOST_CELL_LINES) -> Group:
     """What the cells came to, the last one first, in the command's own words."""
     shown = list(reversed(state.cells))[:most]
     lines = [_outcome(state, cell) for cell in shown]
     if len(state.cells) > most:
         lines.append(Text(f"and {len(state.cells) - most} before", DIM))
-    return Group(Text("Outcomes, the last one first", TITLE), *lines) if lines else Group()
+    return Group(Text("Outcomes, the last one first", TITLE), *lines)
 
 
 def _outcome(state: RunState, cell: Cell) -> Text:
@@ -217,4 +237,7 @@ def _outcome(state: RunState, cell: Cell) -> Text:
 
 def summary(lines: Sequence[str]) -> Group:
     """What came of a finished run, a paragraph each, as the command says it."""
-    return Group(Text("What came of it", TITLE), *(Text(line, PLAIN) for line in lines)) if lines else Group()
+    grid = Table.grid(Column(width=2, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
+    for line in lines:
+        grid.add_row("·", Text(line))
+    return Group(Text("What came of it", TITLE), grid)
