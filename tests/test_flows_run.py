@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from processes import is_running
 from run_scripts import FLOOD, LOADING, OUT_OF_MEMORY, WAIT, bare_config, began, ended, measured, scripted_run, started
 
 from gpufit.flows_run import Run, start_run
@@ -29,14 +30,6 @@ from gpufit.sources.measure.events import (
     encode,
 )
 from gpufit.sources.measure.protocol import Simulation
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
+from processes import is_running
 from run_screens import MEDIUM, SMALL, Script, scripted_app, started_run, state_of, text_of, until
 from run_scripts import FLOOD, LOADING, WAIT, scripted_run
-from test_flows_run import is_running
 
 from gpufit.tui.run_state import Stage
 from gpufit.tui.screens.cards import CardsScreen

@@ -89,7 +89,7 @@ class TestForm:
         async with app.run_test(size=MEDIUM) as pilot:
             await open_form(pilot, "2")
             assert app.session.state.view is View.RUN
-            assert run_screen(app).query_one("#field-model", Input).value == "2"
+            assert run_screen(app).query_one("#field-profile-model", Input).value == "2"
             await pilot.press("escape", "2")
             assert isinstance(app.screen, CardsScreen)
 
@@ -103,14 +103,14 @@ class TestForm:
             text = screen_text(app)
             assert "! context x" in text
             assert "! context must be a whole number of at least 1" in text
-            assert app.focused is run_screen(app).query_one("#field-context")
+            assert app.focused is run_screen(app).query_one("#field-profile-context")
             assert script.requests == []
 
     async def test_pasted_lines_are_one(self) -> None:
         app = make_app()
         async with app.run_test(size=MEDIUM) as pilot:
             await open_form(pilot, "")
-            field = run_screen(app).query_one("#field-model", Input)
+            field = run_screen(app).query_one("#field-profile-model", Input)
             from textual.events import Paste
 
             field.post_message(Paste("org/name[bold]\nsecond"))

@@ -103,9 +103,8 @@ class RunScreen(SessionScreen):
                 with Vertical(id="right"):
                     yield Static(id="parts")
 
-    async def on_mount(self) -> None:
-        """Fill the form in; while a run goes on, its clock is drawn every second."""
-        await self.query_one(RunForm).show(self._form)
+    def on_mount(self) -> None:
+        """While a run goes on, its clock is drawn every second."""
         self.set_interval(1.0, self._tick)
 
     def draw(self) -> None:
@@ -149,18 +148,18 @@ class RunScreen(SessionScreen):
         }
         return works.get(action, True)
 
-    async def on_field_changed(self, message: FieldChanged) -> None:
+    def on_field_changed(self, message: FieldChanged) -> None:
         """Take what was typed or chosen."""
         if message.name == KIND:
             self._form = of_kind(self._form, Kind(message.value))
         else:
             self._form = filled(self._form, message.name, message.value)
-        await self.query_one(RunForm).show(self._form)
+        self.query_one(RunForm).show(self._form)
 
-    async def action_more(self) -> None:
+    def action_more(self) -> None:
         """All settings, or the usual ones."""
         self._form = Form(self._form.kind, self._form.values, not self._form.more)
-        await self.query_one(RunForm).show(self._form)
+        self.query_one(RunForm).show(self._form)
 
     def action_leave(self) -> None:
         """Out of the form."""
@@ -170,22 +169,23 @@ class RunScreen(SessionScreen):
         """Form or progress."""
         self.toggle_class("-shows-progress")
 
-    async def on_button_pressed(self, message: Button.Pressed) -> None:
+    def on_button_pressed(self, message: Button.Pressed) -> None:
         """The form's own button."""
         if not self.runner.state.alive:
-            await self.action_start()
+            self.action_start()
 
-    async def action_start(self) -> None:
+    def action_start(self) -> None:
         """Start what the form asks for, or say what is wrong with it."""
         form = self.query_one(RunForm)
+        self._form = form.read()
         try:
             request = request_of(self._form)
         except WrongFieldError as error:
             self.remove_class("-shows-progress")
-            await form.show(self._form, error.name, str(error))
+            form.show(self._form, error.name, str(error))
             form.go_to(error.name)
             return
-        await form.show(self._form)
+        form.show(self._form)
         self._begin(request)
 
     def action_again(self) -> None:

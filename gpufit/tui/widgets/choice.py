@@ -30,18 +30,23 @@ class Choice(Widget, can_focus=True):
 
     def __init__(self, name: str, choices: Sequence[str], chosen: str, id: str) -> None:  # noqa: A002  (Textual's name)
         super().__init__(id=id)
-        self._field, self._choices, self._chosen = name, tuple(choices), chosen
+        self._field, self._choices, self.value = name, tuple(choices), chosen
 
     def render(self) -> Text:
         """The line."""
-        return choice(self._chosen, self.has_focus)
+        return choice(self.value, self.has_focus)
+
+    def show(self, chosen: str) -> None:
+        """Draw another word."""
+        if chosen != self.value:
+            self.value = chosen
+            self.refresh()
 
     def action_turn(self, steps: int) -> None:
         """The word so many places further, around the end."""
-        place = (self._choices.index(self._chosen) + steps) % len(self._choices)
-        self._chosen = self._choices[place]
-        self.refresh()
-        self.post_message(FieldChanged(self._field, self._chosen))
+        place = (self._choices.index(self.value) + steps) % len(self._choices)
+        self.show(self._choices[place])
+        self.post_message(FieldChanged(self._field, self.value))
 
     def on_click(self, event: Click) -> None:
         """The next word; on the sign at the left, the one before."""

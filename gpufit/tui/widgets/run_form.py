@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from textual.app import ComposeResult
-from textual.containers import Horizontal, VerticalScroll
-from textual.widget import Widget
+from textual.containers import Grid, VerticalScroll
 from textual.widgets import Button, Input, Static
 
 from gpufit.tui.messages import FieldChanged
 from gpufit.tui.renderables.form import command_line, field_title
-from gpufit.tui.run_form import KIND_WORDS, Field, Form, Kind, command_of
+from gpufit.tui.run_form import FIELDS, KIND_WORDS, Field, Form, Kind, command_of
 from gpufit.tui.widgets.choice import Choice
 
 KIND = "kind"
@@ -19,7 +20,10 @@ _LONGEST_TEXT = 400
 
 
 class RunForm(VerticalScroll, can_focus=False):
-    """Draws a form; what is typed and chosen goes up as messages."""
+    """Draws a form; what is typed and chosen goes up as messages.
+
+    The lines of every kind are there from the start and only shown or hidden, so that no key is lost between two forms.
+    """
 
     DEFAULT_CSS = """
     RunForm {
@@ -27,11 +31,11 @@ class RunForm(VerticalScroll, can_focus=False):
         padding: 0 1;
         scrollbar-size-vertical: 1;
     }
-    RunForm .line {
-        height: 1;
-    }
-    RunForm .title {
-        width: 22;
+    RunForm Grid {
+        grid-size: 2;
+        grid-columns: 22 1fr;
+        grid-rows: 1;
+        height: auto;
     }
     RunForm Input {
         width: 1fr;
@@ -49,68 +53,66 @@ class RunForm(VerticalScroll, can_focus=False):
     def __init__(self, form: Form, id: str) -> None:  # noqa: A002  (Textual's own name)
         super().__init__(id=id)
         self._form = form
-        self._wrong = ""
-        self._lines: tuple[Field, ...] = ()
+        self._shown: Kind | None = None
+        """The kind whose lines hold what the form does; what is typed into them since is theirs to tell."""
 
     def compose(self) -> ComposeResult:
         """What is started, its fields, then what they come to."""
-        with Horizontal(classes="line"):
-            yield Static(field_title("start", False), classes="title")
+        with Grid():
+            yield Static(field_title("start", False))
             yield Choice(KIND, tuple(Kind), self._form.kind, id=f"field-{KIND}")
         yield Static(id="kind-words")
-        with Widget(id="run-fields") as fields:
-            fields.styles.height = "auto"
+        for kind in Kind:
+            with Grid(id=str(kind)):
+                for one in FIELDS[kind]:
+                    yield Static(field_title(one.title, False), id=f"title-{kind}-{one.name}")
+                    yield _value(kind, one)
         yield Button("start (ctrl+s)", id="start", compact=True)
         yield Static(id="run-command")
 
-    async def show(self, form: Form, wrong: str = "", why_not: str = "") -> None:
+    def on_mount(self) -> None:
+        """Fill it in."""
+        self.show(self._form)
+
+    def show(self, form: Form, wrong: str = "", why_not: str = "") -> None:
         """Draw a form; `wrong` names the field that cannot be understood, `why_not` says it."""
-        again = (form.kind, form.shown) != (self._form.kind, self._lines)
-        self._form = form
+        other, self._form = form.kind is not self._shown, form
+        self._shown = form.kind
         self.query_one("#kind-words", Static).update(KIND_WORDS[form.kind])
         self.query_one("#run-command", Static).update(command_line(command_of(form), why_not))
-        if again:
-            await self._rebuild(form)
-        if again or wrong != self._wrong:
-            self._wrong = wrong
-            for one in self._lines:
-                self.query_one(f"#title-{one.name}", Static).update(field_title(one.title, one.name == wrong))
+        for kind in Kind:
+            self.query_one(f"#{kind}").display = kind is form.kind
+        for one in FIELDS[form.kind]:
+            title, value = self._line(one.name)
+            title.update(field_title(one.title, one.name == wrong))
+            title.display = value.display = one in form.shown
+            if other and isinstance(value, Choice):
+                value.show(form.value(one.name))
+            elif other and isinstance(value, Input):
+                value.value = form.values.get(one.name, "")
+
+    def read(self) -> Form:
+        """What the lines hold at this moment: what was typed last may still be on its way as a message."""
+        values = dict(self._form.values)
+        for one in FIELDS[self._form.kind]:
+            value = self._line(one.name)[1]
+            values[one.name] = value.value
+        return replace(self._form, values=values)
 
     def go_to(self, name: str) -> None:
         """Put the keys into a field."""
-        self.query_one(f"#field-{name}").focus()
+        self._line(name)[1].focus()
 
-    async def _rebuild(self, form: Form) -> None:
-        """The lines of another kind, or more of them; the keys stay in the field of the same name."""
-        focused = self.screen.focused
-        held = focused.id if focused is not None and focused in self.query(".value") else None
-        fields = self.query_one("#run-fields")
-        self._lines = form.shown
-        await fields.remove_children()
-        await fields.mount_all(self._line(form, one) for one in self._lines)
-        found = self.query(f"#{held}") if held is not None else None
-        if found:
-            found.first().focus()
-
-    def _line(self, form: Form, one: Field) -> Widget:
-        held = form.value(one.name)
-        value: Widget
-        if one.choices:
-            value = Choice(one.name, one.choices, held, id=f"field-{one.name}")
-        else:
-            text = form.values.get(one.name, "")
-            value = Input(
-                text, placeholder=one.hint, id=f"field-{one.name}", compact=True, max_length=_LONGEST_TEXT,
-                select_on_focus=False,
-            )  # fmt: skip
-        value.add_class("value")
-        title = Static(field_title(one.title, False), id=f"title-{one.name}", classes="title")
-        return Horizontal(title, value, classes="line")
+    def _line(self, name: str) -> tuple[Static, Choice | Input]:
+        kind = self._form.kind
+        value = self.query_one(f"#field-{kind}-{name}")
+        assert isinstance(value, Choice | Input)
+        return self.query_one(f"#title-{kind}-{name}", Static), value
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Say what was typed, and where."""
         message.stop()
-        name = (message.input.id or "").removeprefix("field-")
+        name = message.input.name or ""
         if self._form.values.get(name, "") != message.value:
             self.post_message(FieldChanged(name, message.value))
 
@@ -118,3 +120,18 @@ class RunForm(VerticalScroll, can_focus=False):
         """Enter goes to the next field."""
         message.stop()
         self.screen.focus_next()
+
+
+def _value(kind: Kind, one: Field) -> Choice | Input:
+    """What holds the value of a field."""
+    place = f"field-{kind}-{one.name}"
+    if one.choices:
+        return Choice(one.name, one.choices, one.choices[0], id=place)
+    return Input(
+        name=one.name,
+        placeholder=one.hint,
+        id=place,
+        compact=True,
+        max_length=_LONGEST_TEXT,
+        select_on_focus=False,
+    )
