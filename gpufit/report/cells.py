@@ -91,14 +91,16 @@ def scenario_prefix(document: FitDocument) -> str:
 
 
 def binding_place(row: CardRow) -> str:
-    """What binds: part and phase."""
+    """What binds: part and phase, or what keeps the card from fitting where no bytes are missing."""
+    if row.reason is not None:
+        return row.reason.partition(":")[0]
     return f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
 
 
 def binding_text(row: CardRow) -> str:
-    """What binds, in words: part, phase, and by how much it is short."""
+    """What binds, in words: part, phase, and by how much it is likely short."""
     text = binding_place(row)
-    return text if not row.binding.short_bytes else f"{text}, short by {format_size(row.binding.short_bytes)}"
+    return text if not row.binding.short_bytes else f"{text}, likely short by {format_size(row.binding.short_bytes)}"
 
 
 def max_context_text(row: CardRow) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import DtypeShare, Precision
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import scenario_prefix
 from gpufit.report.document import FitDocument
 from gpufit.report.start_text import start_headline, two_lines
@@ -20,12 +21,14 @@ def headline(document: FitDocument) -> str:
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    answer = f": fits {fits} of {len(document.cards)} cards" if document.cards else ""
+    cards = len(document.cards)
+    answer = f": fits {fits} of {cards} card{'s' if cards > 1 else ''}" if cards else ""
     return two_lines(
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
         f"profile of {document.measured_on}",
         f"{scenario_prefix(document)}context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at "
-        f"once{answer} · evidence: {document.evidence}",
+        f"once{answer} · "
+        f"evidence: {evidence_text(document.evidence, document.scenario_ran)}",
     )
 
 

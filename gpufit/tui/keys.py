@@ -30,6 +30,13 @@ class Key:
     """Keys that stand together in the footer."""
     priority: bool = False
 
+    @property
+    def command(self) -> str:
+        """Its name among the commands; empty for a second key of the same, and for moves, which are keys alone."""
+        if " " in self.footer:
+            return self.footer
+        return "" if self.action in _MOVES else self.words
+
 
 def bindings(keys: Iterable[Key]) -> list[Binding]:
     """The keys for a screen's or the app's BINDINGS."""
@@ -47,6 +54,7 @@ def bindings(keys: Iterable[Key]) -> list[Binding]:
     ]
 
 
+_MOVES = {f"press('{event}')" for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
 _CONTEXT = Binding.Group("context", compact=True)
 _AT_ONCE = Binding.Group("at once", compact=True)
 
@@ -96,7 +104,9 @@ CARDS: tuple[Key, ...] = (
     Key(keys="pagedown", action=_press(Event.PAGE_DOWN), shown="", words=""),
     Key(keys="home", action=_press(Event.FIRST), shown="home, end", words="the first, the last card"),
     Key(keys="end", action=_press(Event.LAST), shown="", words=""),
-    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)"),
+    # First of all, so that what is typed right after it is in the box already.
+    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)",
+        priority=True),
     Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
         words="order: catalog, most headroom, most capacity"),
     Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
