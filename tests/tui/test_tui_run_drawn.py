@@ -101,6 +101,7 @@ class TestGrid:
     def test_evidence_stands_beside_the_figures(self) -> None:
         assert "● measured" in plain(cells_section(self.STATE, 30))
         assert "● measured" in plain(parts_section(self.STATE))
+        assert "● measured" in plain(outcome_lines(self.STATE)).splitlines()[0]
 
 
 class TestParts:

@@ -36,7 +36,7 @@ from run_scripts import (
     started,
 )
 from textual.widgets import Input
-from tui_builders import make_app, screen_lines, screen_text
+from tui_builders import make_app, make_loaded, make_session, named, screen_lines, screen_text
 
 from gpufit.profile.store import save_profile
 from gpufit.report.run_text import cell_line, summary_lines
@@ -307,6 +307,15 @@ class TestProfile:
             assert len(app.session.profiles) == 2
             assert "✗ refused: no cell could be measured" in text_of(app, "#progress")
             assert "✗mem" in text_of(app, "#progress")
+
+
+def test_a_file_is_one_profile_however_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    session = make_session(make_loaded(where="profiles/tiny.json"), named("other"))
+    session.take(make_loaded(where=str(tmp_path / "profiles" / "tiny.json")))
+    assert [one.where for one in session.profiles] == ["profiles/tiny.json", "profiles/other.json"]
+    assert session.place_of("./profiles/tiny.json") == 0
+    assert session.place_of("profiles/none.json") is None
 
 
 def _last(path: Path) -> bytes:

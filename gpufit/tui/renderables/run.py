@@ -160,22 +160,28 @@ def grid_legend(state: RunState) -> Text:
     return Text("  ").join(Text.assemble((sign, style), (words, DIM)) for sign, style, words in entries)
 
 
+def _title(words: str, state: RunState) -> Text:
+    """A title, with the evidence of the figures below it."""
+    mark = Text() if state.started is None else evidence_mark(state.started.evidence)
+    return Text.assemble((words, TITLE), "  ", mark)
+
+
 def cells_section(state: RunState, width: int) -> Group:
     """The grid under its title."""
-    title = Text("Cells, each with its highest peak", TITLE)
-    if state.started is not None:
-        title = Text.assemble(title, "  ", evidence_mark(state.started.evidence))
-    return Group(title, Padding(cell_grid(state, width), (0, 0, 0, 1)), grid_legend(state))
+    return Group(
+        _title("Cells, each with its highest peak", state),
+        Padding(cell_grid(state, width), (0, 0, 0, 1)),
+        grid_legend(state),
+    )
 
 
 def parts_section(state: RunState) -> Group:
     """The parts at each peak of the cell measured last, all on one scale; before it, those of loading."""
     peaks, cell = state.peaks, state.last_measured
     what = "loading" if cell is None else f"context {format_tokens(cell.context_tokens)} x {cell.concurrency}"
-    title = Text(f"Parts at the peak: {what}", TITLE)
-    if peaks:
-        title = Text.assemble(title, "  ", evidence_mark(peaks[0].evidence))
-    return Group(title, Padding(Group(_bars(peaks), "", _parts_table(peaks)), (0, 0, 0, 1)))
+    return Group(
+        _title(f"Parts at the peak: {what}", state), Padding(Group(_bars(peaks), "", _parts_table(peaks)), (0, 0, 0, 1))
+    )
 
 
 def _bars(peaks: Sequence[PhasePeak]) -> Table:
@@ -227,7 +233,7 @@ def outcome_lines(state: RunState, most: int = _MOST_CELL_LINES) -> Group:
     lines = [_outcome(state, cell) for cell in shown]
     if len(state.cells) > most:
         lines.append(Text(f"and {len(state.cells) - most} before", DIM))
-    return Group(Text("Outcomes, the last one first", TITLE), *lines)
+    return Group(_title("Outcomes, the last one first", state), *lines)
 
 
 def _outcome(state: RunState, cell: Cell) -> Text:

@@ -217,7 +217,7 @@ class RunScreen(SessionScreen):
     def _place(self) -> int | None:
         """The run's profile among those of the session."""
         output = self.runner.state.output
-        return next((place for place, one in enumerate(self.session.profiles) if output and one.where == output), None)
+        return self.session.place_of(output) if output else None
 
     def on_run_news(self, message: RunNews) -> None:
         """Take what the run has told, and read its profile again where that has changed."""
