@@ -18,6 +18,7 @@ from gpufit.units import (
     LARGEST_SIZE,
     MIB,
     TIB,
+    counted,
     format_figure,
     format_mib,
     format_size,
@@ -293,3 +294,8 @@ def test_and_refused_in_a_line_that_names_it(parse: Callable[[str, str], object]
     for text in texts:
         with pytest.raises(UsageError, match=r"^--x must be "):
             parse(text, "--x")
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 inputs"), (1, "1 input"), (2, "2 inputs"), (1024, "1,024 inputs")])
+def test_one_is_one(count: int, said: str) -> None:
+    assert counted(count, "input") == said

@@ -53,9 +53,9 @@ class Kind(enum.StrEnum):
 
 
 KIND_WORDS: Mapping[Kind, str] = {
-    Kind.PROFILE: "measure on this machine's device",
-    Kind.SIMULATE: "the same run on fake tensors: no weights, no device",
-    Kind.ESTIMATE: "arithmetic over config and file headers",
+    Kind.PROFILE: "measure it on this machine",
+    Kind.SIMULATE: "run it on fake tensors",
+    Kind.ESTIMATE: "work it out, nothing runs",
 }
 
 

@@ -138,7 +138,7 @@ class TestParts:
 class TestOutcomes:
     def test_the_last_one_first_in_the_commands_own_words(self) -> None:
         state = after(started(), measured(128, 1), ended(512, 2, OUT_OF_MEMORY))
-        lines = plain(outcome_lines(state), 150).splitlines()
+        lines = [line.rstrip() for line in plain(outcome_lines(state), 150).splitlines()]
         assert lines[1].split(maxsplit=1) == ["✗mem", cell_line(ended(512, 2, OUT_OF_MEMORY).cell)]
         assert lines[2].split(maxsplit=1) == ["✓", cell_line(make_cell(128, 1))]
 

@@ -14,9 +14,9 @@ from terminals import LEFT, START, TAB, interface
 from gpufit.files import sole_writer
 from gpufit.profile.record import Measured
 from gpufit.profile.store import load_profile
+from gpufit.tui.run_form import KIND_WORDS, Kind
 
-FORM, ESTIMATE = "measure on this machine", "arithmetic over config"
-"""How the form's words for two kinds begin, in a line."""
+FORM, ESTIMATE = KIND_WORDS[Kind.PROFILE], KIND_WORDS[Kind.ESTIMATE]
 GONE_SECONDS = 15
 """A run may take eight of them."""
 

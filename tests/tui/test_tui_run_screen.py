@@ -42,6 +42,7 @@ from gpufit.profile.store import save_profile
 from gpufit.report.run_text import cell_line, summary_lines
 from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.events import Finished, Refused, RunRequest
+from gpufit.tui.messages import FieldChanged
 from gpufit.tui.run_form import KIND_WORDS, Kind
 from gpufit.tui.run_state import Stage
 from gpufit.tui.screens.cards import CardsScreen
@@ -106,6 +107,19 @@ class TestForm:
             assert app.focused is run_screen(app).query_one("#field-profile-context")
             assert script.requests == []
 
+    async def test_what_is_typed_faster_than_it_is_told_is_neither_lost_nor_missed(self) -> None:
+        script = Script(partial(scripted_run, [Refused(reason="no", exit_code=2)]))
+        app = scripted_app(script)
+        async with app.run_test(size=MEDIUM) as pilot:
+            await open_form(pilot, "so")
+            screen = run_screen(app)
+            field = screen.query_one("#field-profile-model", Input)
+            field.value = "someone"
+            screen.on_field_changed(FieldChanged("model", "so"))
+            assert field.value == "someone", "a word that comes late does not undo what was typed since"
+            screen.action_start()
+            assert script.requests == [RunRequest(profile=ProfileRequest(model="someone"))]
+
     async def test_pasted_lines_are_one(self) -> None:
         app = make_app()
         async with app.run_test(size=MEDIUM) as pilot:
@@ -159,7 +173,7 @@ class TestRun:
             assert "512 ▸ ✗mem -" in text
             assert "✓ done ✗mem out of memory ! failed - left out ▸ now · waits" in text
             for event in told[1:5]:
-                assert cell_line(event.cell) in text  # type: ignore[union-attr]
+                assert cell_line(event.cell) in text_of(app, "#outcomes")  # type: ignore[union-attr]
             await pilot.press("2")
             assert isinstance(app.screen, CardsScreen)
             script.begun[0].stop()

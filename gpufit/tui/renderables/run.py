@@ -229,16 +229,13 @@ def group_bytes(group: FilledGroup, parts: Parts) -> int:
 
 def outcome_lines(state: RunState, most: int = _MOST_CELL_LINES) -> Group:
     """What the cells came to, the last one first, in the command's own words."""
-    shown = list(reversed(state.cells))[:most]
-    lines = [_outcome(state, cell) for cell in shown]
+    grid = Table.grid(Column(width=5), Column(ratio=1, style=PLAIN), expand=True)
+    for cell in list(reversed(state.cells))[:most]:
+        sign = run_state.outcome_of(cell)
+        grid.add_row(Text(str(sign), CELL_STYLES[sign]), Text(cell_line(cell)))
     if len(state.cells) > most:
-        lines.append(Text(f"and {len(state.cells) - most} before", DIM))
-    return Group(_title("Outcomes, the last one first", state), *lines)
-
-
-def _outcome(state: RunState, cell: Cell) -> Text:
-    sign = run_state.outcome_of(cell)
-    return Text.assemble((f"{sign} ".ljust(5), CELL_STYLES[sign]), (cell_line(cell), PLAIN))
+        grid.add_row("", Text(f"and {len(state.cells) - most} before", DIM))
+    return Group(_title("Outcomes, the last one first", state), grid)
 
 
 def summary(lines: Sequence[str]) -> Group:

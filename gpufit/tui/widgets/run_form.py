@@ -46,7 +46,7 @@ class RunForm(VerticalScroll, can_focus=False):
     }
     RunForm Button {
         margin: 1 0 1 22;
-        min-width: 9;
+        background: $panel;
     }
     """
 
