@@ -111,6 +111,35 @@ def parse_size(text: str, what: str = "size") -> int:
     return size
 
 
+def parse_seconds(text: str, what: str = "time") -> int:
+    """Read a time in whole seconds, at least one, at most a year. Raises UsageError, naming `what`, for others."""
+    if not text.isdecimal() or len(text) > 8 or not 1 <= int(text) <= 366 * 86400:
+        raise UsageError(f"{what} must be a whole number of seconds, at least 1, not {text!r}")
+    return int(text)
+
+
+def parse_whole(text: str, what: str = "number") -> int:
+    """Read a whole number, 0 included, of six digits at most. Raises UsageError, naming `what`, for others."""
+    if not text.isdecimal() or len(text) > 6:
+        raise UsageError(f"{what} must be a whole number from 0 to 999999, not {text!r}")
+    return int(text)
+
+
+def parse_seed(text: str, what: str = "seed") -> int:
+    """Read a seed as torch takes it, a whole number of 63 bits. Raises UsageError, naming `what`, for others."""
+    if not text.isdecimal() or len(text) > 19 or int(text) >= 2**63:
+        raise UsageError(f"{what} must be a whole number from 0 to 2**63 - 1, not {text!r}")
+    return int(text)
+
+
+def parse_pixels(text: str, what: str = "size") -> tuple[int, int]:
+    """Read width and height in pixels: `448x448`, or one number for a square. Raises UsageError, naming `what`."""
+    sides = text.lower().split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and len(side) <= 5 and int(side) for side in sides):
+        raise UsageError(f"{what} must be WIDTHxHEIGHT in pixels, 448x448, not {text!r}")
+    return int(sides[0]), int(sides[-1])
+
+
 def format_size(size_bytes: int) -> str:
     """Bytes as GiB with two decimals, or MiB below 1 GiB, so that no part loses its digits."""
     if abs(size_bytes) >= GIB:

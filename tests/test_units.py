@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -25,7 +26,11 @@ from gpufit.units import (
     parse_amount,
     parse_count,
     parse_counts,
+    parse_pixels,
+    parse_seconds,
+    parse_seed,
     parse_size,
+    parse_whole,
 )
 
 
@@ -258,6 +263,37 @@ def test_what_is_no_size_with_a_unit_is_refused_by_name(text: str) -> None:
 @given(st.integers(1, 10**6), st.sampled_from([("k", KIB), ("MiB", MIB), ("g", GIB), ("GB", 10**9)]))
 def test_a_whole_size_is_exact(value: int, unit: tuple[str, int]) -> None:
     assert parse_size(f"{value}{unit[0]}") == value * unit[1]
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "expected"),
+    [
+        (parse_seconds, "1", 1),
+        (parse_seconds, str(366 * 24 * 3600), 31_622_400),
+        (parse_whole, "0", 0),
+        (parse_whole, "999999", 999_999),
+        (parse_seed, str(2**63 - 1), 2**63 - 1),
+        (parse_pixels, "448x320", (448, 320)),
+        (parse_pixels, "448", (448, 448)),
+    ],
+)
+def test_what_else_is_typed_is_read(parse: Callable[[str, str], object], text: str, expected: object) -> None:
+    assert parse(text, "--x") == expected
+
+
+@pytest.mark.parametrize(
+    ("parse", "texts"),
+    [
+        (parse_seconds, ("", "0", "1.5", "-1", "31622401", "9" * 5000)),
+        (parse_whole, ("", "-1", "1000000", "9" * 5000)),
+        (parse_seed, ("", "-1", str(2**63), "9" * 5000)),
+        (parse_pixels, ("", "0", "1x2x3", "x", "100000", "448 x 448")),
+    ],
+)
+def test_and_refused_in_a_line_that_names_it(parse: Callable[[str, str], object], texts: tuple[str, ...]) -> None:
+    for text in texts:
+        with pytest.raises(UsageError, match=r"^--x must be "):
+            parse(text, "--x")
 
 
 @pytest.mark.parametrize(("count", "said"), [(0, "0 inputs"), (1, "1 input"), (2, "2 inputs"), (1024, "1,024 inputs")])

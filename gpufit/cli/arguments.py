@@ -9,7 +9,16 @@ from typing import TypeVar
 
 from gpufit.errors import UsageError
 from gpufit.report.registry import EXTENSIONS, FORMATS, format_for
-from gpufit.units import parse_amount, parse_count, parse_counts, parse_size
+from gpufit.units import (
+    parse_amount,
+    parse_count,
+    parse_counts,
+    parse_pixels,
+    parse_seconds,
+    parse_seed,
+    parse_size,
+    parse_whole,
+)
 
 Value = TypeVar("Value")
 
@@ -48,13 +57,7 @@ def size(what: str) -> Callable[[str], int]:
 
 def seconds(what: str) -> Callable[[str], int]:
     """A time in whole seconds, at least one, at most a year."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or not 1 <= int(text) <= 366 * 86400:
-            raise argparse.ArgumentTypeError(f"{what} must be a whole number of seconds, at least 1, not {text!r}")
-        return int(text)
-
-    return read
+    return reader(parse_seconds, what)
 
 
 def hours(what: str) -> Callable[[str], float]:
@@ -91,32 +94,17 @@ def _number(text: str) -> float:
 
 def seed(text: str) -> int:
     """A seed as torch takes it: a whole number of 63 bits."""
-    if not text.isdecimal() or int(text) >= 2**63:
-        raise argparse.ArgumentTypeError(f"--seed must be a whole number from 0 to 2**63 - 1, not {text!r}")
-    return int(text)
+    return reader(parse_seed, "--seed")(text)
 
 
 def whole(what: str) -> Callable[[str], int]:
     """A whole number, 0 included."""
-
-    def read(text: str) -> int:
-        if not text.isdecimal() or len(text) > 6:
-            raise argparse.ArgumentTypeError(f"{what} must be a whole number from 0 to 999999, not {text!r}")
-        return int(text)
-
-    return read
+    return reader(parse_whole, what)
 
 
 def pixels(what: str) -> Callable[[str], tuple[int, int]]:
     """Width and height in pixels: `448x448`, or one number for a square."""
-
-    def read(text: str) -> tuple[int, int]:
-        sides = text.lower().split("x")
-        if len(sides) > 2 or not all(side.isdecimal() and len(side) <= 5 and int(side) for side in sides):
-            raise argparse.ArgumentTypeError(f"{what} must be WIDTHxHEIGHT in pixels, 448x448, not {text!r}")
-        return int(sides[0]), int(sides[-1])
-
-    return read
+    return reader(parse_pixels, what)
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
@@ -19,8 +19,12 @@ from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.light import LightColours
 from gpufit.tui.screens.base import QuestionScreen, SessionScreen
 from gpufit.tui.screens.help import HelpScreen
+from gpufit.tui.screens.quit import Quit, QuitScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
+
+if TYPE_CHECKING:
+    from gpufit.tui.runner import Runner
 
 DARK = Theme(
     name="gpufit-dark",
@@ -49,6 +53,7 @@ LIGHT_COLOURS = LightColours()
 
 SCREENS: Mapping[View, str] = {
     View.CARDS: "cards:CardsScreen",
+    View.RUN: "run:RunScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
 
@@ -83,6 +88,9 @@ class GpufitApp(App[None]):
         self.session = session
         self.views = tuple(view for view in View if view in SCREENS)
         """The screens, in the order of their keys."""
+        self.runner: Runner | None = None
+        """Who holds the run; None until the screen for runs is opened."""
+        self._quits_with_the_run = False
 
     def on_mount(self) -> None:
         """Open the screen that the state looks at."""
@@ -140,6 +148,34 @@ class GpufitApp(App[None]):
         if action == "look_at":
             return View(str(parameters[0])) in SCREENS and isinstance(self.screen, SessionScreen)
         return True
+
+    async def action_quit(self) -> None:
+        """Close at once, or ask where a run goes on."""
+        if self.runner is None or not self.runner.state.alive:
+            self.exit()
+        elif not isinstance(self.screen, QuitScreen) and not self._quits_with_the_run:
+            self.push_screen(QuitScreen(self.runner.state.stage), self._answered)
+
+    def _answered(self, answer: Quit | None) -> None:
+        if answer is None or self.runner is None:
+            return
+        self.look_at(View.RUN)
+        if answer is Quit.STOP:
+            self._quits_with_the_run = True
+            self.runner.stop()
+            self.run_moved()
+
+    def run_moved(self) -> None:
+        """The run is another way on: close where its end was waited for, and show it where it is looked at."""
+        if self._quits_with_the_run and self.runner is not None and not self.runner.state.alive:
+            self.exit()
+        elif isinstance(self.screen, SessionScreen) and self.screen.VIEW is View.RUN:
+            self.draw_again()
+
+    def draw_again(self) -> None:
+        """What is on show may have changed; a screen that is only being opened draws itself when it is there."""
+        if isinstance(self.screen, SessionScreen) and self.screen.is_mounted:
+            self.screen.draw()
 
     def action_help(self) -> None:
         """Show the help over any screen."""

@@ -121,5 +121,18 @@ CARDS: tuple[Key, ...] = (
         words="into the details (up and down scroll them) and back to the cards"),
 )  # fmt: skip
 
-OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS}
+RUN: tuple[Key, ...] = (
+    Key(keys="ctrl+s", action="start", shown="ctrl+s", words="start what the form asks for", footer="start",
+        sign="^s"),
+    Key(keys="x", action="stop", shown="x", words="stop the run; finished cells stay", footer="stop"),
+    Key(keys="u", action="again", shown="u", words="go on with a run that was stopped, or start it again",
+        footer="go on"),
+    Key(keys="o", action="open", shown="o", words="the cards for the profile of the run", footer="open"),
+    Key(keys="a", action="more", shown="a", words="all settings of the form, or the usual ones", footer="all settings"),
+    Key(keys="f", action="form", shown="f", words="form or progress, where there is no room for both", footer="form"),
+    Key(keys="tab", action="app.focus_next", shown="tab", words="into the form and through it (left, right choose)"),
+    Key(keys="escape", action="leave", shown="escape", words="out of the form, so that single keys work again"),
+)  # fmt: skip
+
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS, View.RUN: RUN}
 """The keys that one screen has alone."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.state import Axis, View
 
 
@@ -35,3 +36,31 @@ class SliderMoved(Message):
     def can_replace(self, message: Message) -> bool:
         """Only the last of several places matters."""
         return isinstance(message, SliderMoved) and message.axis is self.axis
+
+
+@dataclass
+class FieldChanged(Message):
+    """Someone typed or chose something in a form."""
+
+    name: str
+    """Of the field."""
+    value: str
+
+
+@dataclass
+class RunNews(Message):
+    """The run has told something, which waits to be taken."""
+
+    def can_replace(self, message: Message) -> bool:
+        """However much it told, it is taken once."""
+        return isinstance(message, RunNews)
+
+
+@dataclass
+class ProfileRead(Message):
+    """The profile of a run was read again."""
+
+    loaded: LoadedProfile | None
+    """None while nothing in it can be shown."""
+    lines: tuple[str, ...]
+    """What came of the run, in words; empty while it goes on."""

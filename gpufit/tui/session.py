@@ -75,6 +75,22 @@ class Session:
         if shown is None:
             self.go(state.select(self.state, first_that_fits(self.rows)))
 
+    def take(self, loaded: LoadedProfile) -> None:
+        """Take a profile beside the others, or in place of what was read from its file before."""
+        place = self.place_of(loaded.where)
+        profiles = list(self.profiles)
+        if place is None:
+            profiles.append(loaded)
+        else:
+            loaded = profiles[place] = replace(loaded, where=profiles[place].where)
+        self._answers = {key: answer for key, answer in self._answers.items() if key[0] != loaded.where}
+        self.hold(profiles)
+
+    def place_of(self, where: str) -> int | None:
+        """The place of the profile that was read from a file, however the file was named; None where none was."""
+        whole = Path(where).resolve()
+        return next((place for place, one in enumerate(self.profiles) if Path(one.where).resolve() == whole), None)
+
     def restore(self, kept: Kept) -> None:
         """Go back to where an earlier run ended, as far as the same profile is there."""
         self.theme = kept.theme

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Run, command, environment, without_moments
+from processes import children, is_running
 
 from gpufit.profile.record import Cell, Measured
 from gpufit.profile.store import load_profile
@@ -38,22 +39,6 @@ def wait_for(condition: Callable[[], bool], seconds: float, what: str) -> None:
         if time.monotonic() > deadline:
             pytest.fail(f"{what} within {seconds} s")
         time.sleep(0.001)
-
-
-def children(pid: int) -> list[int]:
-    """The processes that a process has started and that are still there."""
-    found = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        found += [int(one) for one in (task / "children").read_text().split()]
-    return found
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie waiting to be collected."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def stamp(path: Path) -> tuple[int, int] | None:

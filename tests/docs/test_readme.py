@@ -55,9 +55,9 @@ def test_every_link_to_a_file_leads_to_one() -> None:
 
 
 def test_the_profile_narration_is_that_of_the_recorded_profile() -> None:
-    from gpufit.cli.commands.profile import cell_line, summary_lines
     from gpufit.profile.record import Skipped
     from gpufit.profile.store import load_profile
+    from gpufit.report.run_text import cell_line, summary_lines
 
     recorded = REPOSITORY / "tests" / "facts" / "profiles" / "SmolLM2-135M-Instruct.Q4_1.json"
     profile = load_profile(recorded)

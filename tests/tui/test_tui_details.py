@@ -186,6 +186,7 @@ class TestPages:
         text = empty_page("profiles/", []).plain
         assert "No profile yet" in text
         assert "gpufit profile MODEL" in text
+        assert "key 8 opens a form" in text
 
     def test_the_empty_page_says_what_could_not_be_read(self) -> None:
         text = empty_page("profiles/", ["x.json: not a profile"]).plain

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog, add_document, add_scenario, chosen_format
 from gpufit.cli.diagnostics import ExitCode, say
@@ -22,11 +21,6 @@ from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import say_made, write_document
 from gpufit.errors import UsageError
 from gpufit.report.registry import load_format
-from gpufit.units import format_tokens
-
-if TYPE_CHECKING:
-    from gpufit.memory.terms import Shape
-    from gpufit.profile.record import Profile
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -50,22 +44,12 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     add_offers(parser)
 
 
-def scenario_line(profile: Profile, shape: Shape) -> str:
-    """What is estimated, defaults included."""
-    counted = "1 new token" if shape.new_tokens == 1 else f"{shape.new_tokens} new tokens"
-    new = f"{counted}, " if profile.model.generates else ""
-    return (
-        f"scenario: context {format_tokens(shape.context_tokens)}, {new}{shape.concurrency} at once; computed for "
-        f"{profile.engine.name} {profile.engine.version}, {profile.engine.attention} attention, "
-        f"{profile.precision.compute[0].dtypes[0]}"
-    )
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Compute and render."""
     from gpufit import flows
     from gpufit.catalog.query import find_cards
     from gpufit.catalog.store import load_catalog
+    from gpufit.report.run_text import estimate_line
 
     check_engine_options(arguments)
     chosen = chosen_format(arguments)
@@ -80,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     shape = flows.default_shape(profile)
     document = flows.judge_cards(profile, str(arguments.model), shape, catalog, offers, cards)
     made = None if arguments.save is None else flows.save(profile, arguments.save)
-    say(scenario_line(profile, shape))
+    say(estimate_line(profile, shape))
     if arguments.save is not None:
         say_made(made)
         say(f"wrote {arguments.save}")

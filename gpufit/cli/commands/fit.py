@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog, add_document, add_scenario, chosen_format
-from gpufit.cli.commands.estimate import scenario_line
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import (
     add_engine_options,
@@ -165,6 +164,7 @@ def say_estimated(model: str) -> None:
 def estimated(arguments: argparse.Namespace, model: str) -> tuple[Profile, Shape]:
     """A computed profile of the model, and the scenario, which is said."""
     from gpufit import flows
+    from gpufit.report.run_text import estimate_line
 
     request = transformers_request(arguments, model)
     if arguments.context is not None:
@@ -172,7 +172,7 @@ def estimated(arguments: argparse.Namespace, model: str) -> tuple[Profile, Shape
         request = replace(request, usual_new_tokens=1)
     profile = flows.estimate(request)
     shape = flows.default_shape(profile)
-    say(scenario_line(profile, shape))
+    say(estimate_line(profile, shape))
     return profile, shape
 
 

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import count, counts, pixels, reader, seconds, seed, whole
-from gpufit.cli.commands.profile import cell_line, summary_lines
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
 from gpufit.cli.output import say_made
-from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
     from gpufit.profile.record import Workload
@@ -116,12 +114,13 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, with a progress bar on standard error, and tell where the profile is."""
     from gpufit.flows import simulate
+    from gpufit.report.run_text import cell_line, simulated_grid_line, summary_lines
     from gpufit.sources.measure.campaign import Listener
 
     bar = ProgressBar()
 
     def started(workload: Workload, done: int, total: int) -> None:
-        bar.say(grid_line(workload, arguments.attn_implementation))
+        bar.say(simulated_grid_line(workload, arguments.attn_implementation))
         bar.start(done, total)
 
     def next_round(purpose: str, total: int) -> None:
@@ -143,19 +142,6 @@ def run(arguments: argparse.Namespace) -> int:
     for line in summary_lines(profile, output):
         say(line)
     return ExitCode.ANSWERED
-
-
-def grid_line(workload: Workload, kernel: str) -> str:
-    """What will be run, defaults included."""
-    from gpufit.report.workload import workload_words
-
-    contexts, concurrencies = (
-        ", ".join(format_tokens(one) for one in values) for values in (workload.contexts_tokens, workload.concurrencies)
-    )
-    generated = f"{workload.new_tokens} new tokens, logits kept: {workload.logits_kept}" if workload.new_tokens else ""
-    settings = f"dtype {workload.dtype_requested}, attention {kernel}, seed {workload.seed}"
-    parts = [f"contexts {contexts} x {concurrencies} at once", generated, *workload_words(workload), settings]
-    return "; ".join(part for part in parts if part)
 
 
 def _kernel(text: str) -> str:

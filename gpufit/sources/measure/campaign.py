@@ -128,6 +128,8 @@ class Listener:
     """What the next cells of an adaptive sweep are for, and how many are wanted with them."""
     progress: Callable[[str], None] = lambda text: None
     """What happens now, in words."""
+    cell_began: Callable[[CellKey], None] = lambda key: None
+    """A cell is being run; should it be lost with its worker, it is still told as ended."""
     cell: Callable[[Cell], None] = lambda cell: None
     """A cell has ended."""
 
@@ -175,6 +177,7 @@ class Campaign:
                 on_loaded=self._loaded,
                 on_cell=self._cell_ended,
                 on_progress=self.listener.progress,
+                on_cell_began=self.listener.cell_began,
                 done=list(self.profile.cells) if self.profile else [],
             )
             sweep.run()
@@ -344,6 +347,7 @@ class Campaign:
     def _finish(self, cells: list[Cell]) -> Profile:
         if self.profile is None or self.workload is None:
             raise MeasurementError(f"{self.request.model}: nothing was measured")
+        self.listener.progress("fitting the memory model")
         model = self._fit(self.profile, cells)
         cells_kept = self.profile.cells if model is None else without_lesser_moments(self.profile.cells, model)
         layout, without = layout_of_run(self.profile, self.request.model, self.request.revision)

@@ -51,6 +51,7 @@ class Sweep:
     on_loaded: Callable[[Loaded], None]
     on_cell: Callable[[Cell], None]
     on_progress: Callable[[str], None]
+    on_cell_began: Callable[[CellKey], None] = lambda key: None
     on_sample: Callable[[Prepared | Made], None] = lambda message: None
     """What became of the job's prompt, where it has one."""
     done: list[Cell] = field(default_factory=list)
@@ -96,6 +97,7 @@ class Sweep:
                 self.on_loaded(message)
             case CellStarted():
                 turn.begin(message.key)
+                self.on_cell_began(message.key)
                 self.on_progress(f"context {message.key.context_tokens} x {message.key.concurrency}")
             case CellEnded():
                 turn.end()

@@ -77,7 +77,8 @@ def empty_page(folder: str, problems: Sequence[str]) -> Text:
     else:
         text.append("No profile yet\n\n", STRONG)
         text.append(f"A profile is one measured run of your model. None was found in {folder}\n\n", PLAIN)
-    text.append("Make one where the model can run:\n\n", PLAIN)
+    form = tuple(View).index(View.RUN) + 1
+    text.append(f"Make one where the model can run (key {form} opens a form for these three):\n\n", PLAIN)
     text.append("    gpufit profile MODEL\n\n", STRONG)
     text.append("or without the device, from the model's files or its config alone:\n\n", PLAIN)
     text.append("    gpufit simulate MODEL\n    gpufit estimate MODEL --save profiles/NAME.json\n\n", STRONG)

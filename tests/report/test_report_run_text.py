@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 from builders import make_peak, make_profile
 
-from gpufit.cli.commands.profile import grid_line, host_memory_lines
 from gpufit.profile.record import Cell, DeviceReading, Measured, Parts, Phase, PhasePeak
+from gpufit.report.run_text import host_memory_lines, measured_grid_line
 from gpufit.units import MIB
 
 
@@ -34,9 +34,9 @@ def test_where_the_system_tells_nothing_nothing_is_said() -> None:
 
 def test_the_first_line_names_every_default_and_a_limit_only_where_there_is_one() -> None:
     workload = make_profile().workload
-    assert grid_line(workload, "auto", 900) == (
+    assert measured_grid_line(workload, "auto", 900) == (
         "contexts 128, 512 x 1, 2, 4 at once; 4 new tokens, logits kept: last; dtype auto, device auto, seed 0, "
         "at most 900 s a cell"
     )
     limited = msgspec.structs.replace(workload, memory_limit_bytes=6 * 1024 * MIB)
-    assert "device cuda, memory limit 6.00 GiB, seed 0, at most 60 s a cell" in grid_line(limited, "cuda", 60)
+    assert "device cuda, memory limit 6.00 GiB, seed 0, at most 60 s a cell" in measured_grid_line(limited, "cuda", 60)
