@@ -118,6 +118,11 @@ class Carrier:
     between_cards: Amount = NOTHING
     """Buffers of the communication library, where several cards share every layer."""
 
+    @property
+    def beside_bytes(self) -> int:
+        """What the card's own adds to what is allocated, in every phase but loading."""
+        return self.context_bytes + self.between_cards.point_bytes + self.dequantised_bytes + self.workspace_bytes
+
     def need(self, prediction: PhasePrediction) -> PhaseNeed:
         """What one predicted phase needs of the card."""
         parts = msgspec.structs.replace(

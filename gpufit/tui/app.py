@@ -32,6 +32,7 @@ THEME = Theme(
 
 SCREENS: Mapping[View, str] = {
     View.CARDS: "cards:CardsScreen",
+    View.CURVE: "curve:CurveScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
 

@@ -108,5 +108,15 @@ CARDS: tuple[Key, ...] = (
         words="into the details (up and down scroll them) and back to the cards"),
 )  # fmt: skip
 
-OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS}
+CURVE: tuple[Key, ...] = (
+    Key(keys="up,k", action=_press(Event.UP), shown="up, down, k, j", words="the card above, below"),
+    Key(keys="down,j", action=_press(Event.DOWN), shown="", words=""),
+    Key(keys="x", action=_press(Event.AXIS), shown="x", footer="axis",
+        words="along the context, or along the sequences at once"),
+)  # fmt: skip
+
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {
+    View.CARDS: CARDS,
+    View.CURVE: CURVE,
+}
 """The keys that one screen has alone."""

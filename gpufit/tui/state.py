@@ -11,6 +11,7 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpufit.advice.curve import Axis as Axis
 from gpufit.advice.limits import CEILING
 from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.positions import longest_context
@@ -30,13 +31,6 @@ class View(enum.StrEnum):
     TIME = "Time"
     ORDER = "Order"
     RUN = "Run"
-
-
-class Axis(enum.StrEnum):
-    """What a curve runs along."""
-
-    CONTEXT = "context"
-    CONCURRENCY = "concurrency"
 
 
 class Event(enum.StrEnum):

@@ -1,0 +1,57 @@
+"""Beside a curve: what its signs say, and the table of where it crosses each card."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+from gpufit.report.curve import CurveCard, CurveDocument
+from gpufit.report.curve_text import CROSSING_HEADERS, UNITS, crossing_cells, crossing_sentence, domain_sentence
+from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.renderables.curve import ESTIMATE, FULL, HERE, POSSIBLY, RAN, SELECTED_RAIL, SURELY
+from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG
+
+
+def legend(document: CurveDocument, card: CurveCard | None) -> Text:
+    """What the signs say, then what the selected card holds."""
+    text = Text()
+    if card is not None:
+        text.append(f"{crossing_sentence(document, card)} ({card.evidence})\n", PLAIN)
+    text.append(f"allocated against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
+    signs = [(HERE, "here"), (SELECTED_RAIL, "the card's room")]
+    if card is not None and card.estimate_up_to is not None:
+        signs.append((f"{SURELY}{ESTIMATE}{POSSIBLY}", "surely, estimate, at most"))
+    signs += [(RAN, "a run's peak")] if any(cell.allocated_bytes is not None for cell in document.cells) else []
+    signs += [(FULL, "ran out of memory")] if any(cell.allocated_bytes is None for cell in document.cells) else []
+    for sign, words in signs:
+        text.append(" · ", DIM).append(f"{sign} ", STRONG).append(words, DIM)
+    return text
+
+
+def crossings(
+    document: CurveDocument, listed: Sequence[str], selected: int, width: int, rows: int
+) -> tuple[Text, tuple[int, ...]]:
+    """The table of crossings in so many rows, the selected card among them; and which of the list each row is."""
+    cards = {card.card: card for card in document.cards}
+    first = max(min(selected - (rows - 2) // 2, len(listed) - (rows - 1)), 0)
+    window = tuple(place for place in range(first, min(first + rows - 1, len(listed))) if listed[place] in cards)
+    lines = [CROSSING_HEADERS, *(crossing_cells(document, cards[listed[place]]) for place in window)]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(CROSSING_HEADERS))]
+    kept = _that_fit(widths, width)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for place, line in zip((None, *window), lines, strict=True):
+        chosen = place == selected
+        style = DIM if place is None else f"bold on {SELECTED_BACKGROUND}" if chosen else PLAIN
+        cells = [line[at].ljust(widths[at]) if at < 2 else line[at].rjust(widths[at]) for at in kept]
+        text.append(f"{POINTER if chosen else ' '} {'  '.join(cells)}\n", style)
+    return text, window
+
+
+def _that_fit(widths: Sequence[int], width: int) -> tuple[int, ...]:
+    """The columns there is room for: the ceiling goes first, then the verdict; evidence always stays."""
+    kept = list(range(len(widths)))
+    for leave in (2, 1):
+        if 2 + sum(widths[at] + 2 for at in kept) - 2 > width:
+            kept.remove(leave)
+    return tuple(kept)
