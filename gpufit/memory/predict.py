@@ -106,11 +106,17 @@ def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
             return seen
         raise UsageError(
             f"the profile has too few measured cells ({len(profile.measured_cells)}) to answer for context "
-            f"{shape.context_tokens} at concurrency {shape.concurrency}: measure at least two contexts and two "
-            "concurrencies (gpufit profile --resume with more of each)"
+            f"{shape.context_tokens} at concurrency {shape.concurrency}: {_more_cells(profile)}"
         )
     model = profile.memory_model
     return (_exact(profile.load), *(_predict_phase(profile, model, one, shape) for one in model.phases))
+
+
+def _more_cells(profile: Profile) -> str:
+    """How a profile of too few cells comes to more."""
+    if profile.evidence is Evidence.SIMULATED:
+        return "simulate at least two contexts and two concurrencies (gpufit simulate, with more of each)"
+    return "measure at least two contexts and two concurrencies (gpufit profile --resume with more of each)"
 
 
 def observed(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...] | None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
+from textual.filter import LineFilter
+from textual.screen import Screen
 from textual.theme import Theme
 
 from gpufit.tui import state
-from gpufit.tui.keys import EVERYWHERE, bindings
-from gpufit.tui.screens.base import SessionScreen
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
+from gpufit.tui.light import LightColours
+from gpufit.tui.screens.base import QuestionScreen, SessionScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
 
-THEME = Theme(
-    name="gpufit",
+DARK = Theme(
+    name="gpufit-dark",
     primary="#5b9bf8",
     secondary="#c583e8",
     accent="#8fb8ff",
@@ -29,12 +33,36 @@ THEME = Theme(
     panel="#1a212d",
     dark=True,
 )
+LIGHT = Theme(
+    name="gpufit-light",
+    primary="#2a66c4",
+    secondary="#8238ad",
+    accent="#1d4ea8",
+    foreground="#1f2733",
+    background="#fbfcfe",
+    surface="#fbfcfe",
+    panel="#e9edf4",
+    dark=False,
+)
+
+LIGHT_COLOURS = LightColours()
 
 SCREENS: Mapping[View, str] = {
     View.CARDS: "cards:CardsScreen",
     View.CURVE: "curve:CurveScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
+
+
+def _hint(key: Key) -> str:
+    shown = key.sign or key.shown
+    return f"key{'s' if ',' in shown else ''} {shown}"
+
+
+def keys_of(screen: Screen[object]) -> tuple[Key, ...]:
+    """The keys that a screen has of its own and as one that shows an answer."""
+    own = OF_VIEWS.get(screen.VIEW, ()) if isinstance(screen, SessionScreen) else ()
+    return (*own, *(QUESTION if isinstance(screen, QuestionScreen) else ()))
 
 
 class GpufitApp(App[None]):
@@ -45,7 +73,7 @@ class GpufitApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [  # type: ignore[misc]
         (0, "-narrow"),
-        (124, "-medium"),
+        (118, "-medium"),
         (150, "-wide"),
     ]
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
@@ -59,11 +87,27 @@ class GpufitApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the screen that the state looks at."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        kept = self.session.theme
+        self.theme = kept if kept in self.available_themes else DARK.name
         for view in SCREENS:
             self.add_mode(view, lambda view=view: self._open(view))  # type: ignore[misc]
-        self.look_at(self.session.state.view)
+        view = self.session.state.view
+        self.look_at(view if view in SCREENS else View.CARDS)
+
+    def watch_theme(self, theme: str) -> None:
+        """What is chosen is kept."""
+        self.session.theme = theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """On a light screen, its own colours in place of those that renderables name."""
+        filters = super().get_line_filters()
+        return filters if self.current_theme.dark else [LIGHT_COLOURS, *filters]
+
+    def action_light_or_dark(self) -> None:
+        """The other one of gpufit's own two."""
+        self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def _open(self, view: View) -> SessionScreen:
         module, _, name = SCREENS[view].partition(":")
@@ -79,6 +123,18 @@ class GpufitApp(App[None]):
     def action_look_at(self, view: str) -> None:
         """The same, by a key."""
         self.look_at(View(view))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key that works on a screen, by its words, and the themes."""
+        for one in (*keys_of(screen), *EVERYWHERE):
+            name = one.command
+            if name and one.action != "command_palette":
+                yield SystemCommand(f"{name[0].upper()}{name[1:]}", _hint(one), partial(self._do, one))
+        yield SystemCommand("Theme", "another of Textual's themes", self.action_change_theme)
+
+    async def _do(self, key: Key) -> None:
+        screens = hasattr(self.screen, f"action_{key.action.partition('(')[0]}")
+        await self.run_action(key.action, default_namespace=self.screen if screens else self)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key for a screen only works where there is one, and not under an open dialog."""

@@ -30,6 +30,13 @@ class Key:
     """Keys that stand together in the footer."""
     priority: bool = False
 
+    @property
+    def command(self) -> str:
+        """Its name among the commands; empty for a second key of the same, and for moves, which are keys alone."""
+        if " " in self.footer:
+            return self.footer
+        return "" if self.action in _MOVES else self.words
+
 
 def bindings(keys: Iterable[Key]) -> list[Binding]:
     """The keys for a screen's or the app's BINDINGS."""
@@ -47,6 +54,7 @@ def bindings(keys: Iterable[Key]) -> list[Binding]:
     ]
 
 
+_MOVES = {f"press('{event}')" for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
 _CONTEXT = Binding.Group("context", compact=True)
 _AT_ONCE = Binding.Group("at once", compact=True)
 
@@ -62,7 +70,9 @@ EVERYWHERE: tuple[Key, ...] = (
     ),
     Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
     Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
-    Key(keys="q", action="quit", shown="q, ctrl+c", words="quit", footer="quit"),
+    Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
+    Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
+    Key(keys="ctrl+q", action="quit", shown="", words=""),
     Key(keys="ctrl+c", action="quit", shown="", words="", priority=True),
 )
 
@@ -79,6 +89,7 @@ QUESTION: tuple[Key, ...] = (
     ),
     Key(keys="plus,equals_sign", action=_press(Event.MORE), shown="", words="",
         footer="double the sequences at once", sign="+", group=_AT_ONCE),
+    Key(keys="g", action="ask", shown="g", words="type the question: context, sequences at once, new tokens"),
     Key(keys="p", action=_press(Event.NEXT_PROFILE), shown="p", footer="profile",
         words="the next profile, at the same scenario"),
     Key(keys="r", action=_press(Event.RESET), shown="r", footer="reset",

@@ -149,7 +149,7 @@ class TestScreen:
             text = screen_text(app)
             document = make_curve()
             assert app.session.state.selected_card == "t4-16gb"
-            assert f"{crossing_sentence(document, document.cards[0])} (scaled)" in text
+            assert f"{crossing_sentence(document, document.cards[0])} ↗ scaled" in text
             assert "measured from 1 to 4 (solid), scaled beyond (dotted)" in text
             assert "x axis" in text
             assert {len(line) for line in screen_lines(app)} == {size[0]}

@@ -10,6 +10,7 @@ from gpufit.report.curve import CurveCard, CurveDocument
 from gpufit.report.curve_text import CROSSING_HEADERS, UNITS, crossing_cells, crossing_sentence, domain_sentence
 from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.curve import ESTIMATE, FULL, HERE, POSSIBLY, RAN, SELECTED_RAIL, SURELY
+from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG
 
 
@@ -17,7 +18,7 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
     """What the signs say, then what the selected card holds."""
     text = Text()
     if card is not None:
-        text.append(f"{crossing_sentence(document, card)} ({card.evidence})\n", PLAIN)
+        text.append(f"{crossing_sentence(document, card)} ", PLAIN).append_text(evidence_mark(card.evidence)).append("\n")
     text.append(f"allocated against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
     signs = [(HERE, "here"), (SELECTED_RAIL, "the card's room")]
     if card is not None and card.estimate_up_to is not None:
@@ -36,7 +37,7 @@ def crossings(
     cards = {card.card: card for card in document.cards}
     first = max(min(selected - (rows - 2) // 2, len(listed) - (rows - 1)), 0)
     window = tuple(place for place in range(first, min(first + rows - 1, len(listed))) if listed[place] in cards)
-    lines = [CROSSING_HEADERS, *(crossing_cells(document, cards[listed[place]]) for place in window)]
+    lines = [CROSSING_HEADERS, *(_cells(document, cards[listed[place]]) for place in window)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(CROSSING_HEADERS))]
     kept = _that_fit(widths, width)
     text = Text(no_wrap=True, overflow="ellipsis")
@@ -46,6 +47,10 @@ def crossings(
         cells = [line[at].ljust(widths[at]) if at < 2 else line[at].rjust(widths[at]) for at in kept]
         text.append(f"{POINTER if chosen else ' '} {'  '.join(cells)}\n", style)
     return text, window
+
+
+def _cells(document: CurveDocument, card: CurveCard) -> tuple[str, ...]:
+    return (*crossing_cells(document, card)[:-1], evidence_text(card.evidence))
 
 
 def _that_fit(widths: Sequence[int], width: int) -> tuple[int, ...]:
