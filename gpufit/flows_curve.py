@@ -7,20 +7,26 @@ from collections.abc import Collection
 from gpufit.advice.curve import Axis
 from gpufit.catalog.record import Catalog
 from gpufit.flows import profiled_card
-from gpufit.memory.predict import Predictor
+from gpufit.memory.held import Held
+from gpufit.memory.otherwise import predictor_of
 from gpufit.profile.record import Profile
 from gpufit.report.curve import CurveDocument, build_curve_document
 from gpufit.report.document import FitDocument
 
 
 def curve(
-    profile: Profile, answer: FitDocument, axis: Axis, catalog: Catalog, cards: Collection[str] | None = None
+    profile: Profile,
+    answer: FitDocument,
+    axis: Axis,
+    catalog: Catalog,
+    held: Held | None = None,
+    cards: Collection[str] | None = None,
 ) -> CurveDocument:
     """The curve through an answer's scenario, with those of its cards that are named by id, or all of them.
 
-    `answer` is what `flows.fit` says of this profile.
+    `answer` is what `flows.fit` says of this profile, held so.
     """
     chosen = {row.card for row in answer.cards} if cards is None else set(cards)
     measured_on = profiled_card(profile, catalog)
     found = [(card, card is measured_on) for card in catalog.cards if card.id in chosen]
-    return build_curve_document(Predictor(profile), answer, axis, found)
+    return build_curve_document(predictor_of(profile, held), answer, axis, found)

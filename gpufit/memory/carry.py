@@ -186,15 +186,16 @@ def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) ->
     """The carrier of a profile to a card; `same_card` says that it was measured on that very card, `ranks` how many of
     them share every layer."""
     device = profile.environment.device
+    worked_out = profile.evidence is Evidence.SCALED  # held otherwise than the run was, which nothing ran on this card
     if same_card and device.context_bytes is not None:
         return Carrier(
             context_bytes=device.context_bytes,
             context_spread_bytes=max(_context_at_most(profile) - device.context_bytes, 0),
             workspace_bytes=0,
-            dequantised_bytes=0,
+            dequantised_bytes=_dequantised_bytes(card, profile) if worked_out else 0,
             scratch_uncertainty=0.0,
             replaced=False,
-            compute_dtype_missing=False,
+            compute_dtype_missing=worked_out and _missing_dtype(card, profile) is not None,
             remarks=_remarks(card, profile),
             between_cards=between_cards(ranks),
         )

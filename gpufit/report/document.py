@@ -18,6 +18,7 @@ from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
 from gpufit.memory.carry_words import rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
+from gpufit.memory.otherwise import Otherwise
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
@@ -63,6 +64,13 @@ class Scenario(Record, frozen=True, kw_only=True, omit_defaults=True):
     concurrency: int
     cached_tokens: int
     """Tokens a sequence holds at the end: context plus new tokens but the last, which is never fed back."""
+    weights: str | None = None
+    """What its weights are held in where that is not what was profiled: `16-bit`, `FP8`, `4-bit`; in JSON absent where
+    it is. Every figure is then worked out."""
+    compute: str | None = None
+    """The same of what it computes in: `float32`, `16-bit`."""
+    kv_cache: str | None = None
+    """The same of its KV cache: `16-bit`, `FP8`."""
 
 
 class PhaseFigures(Record, frozen=True, kw_only=True):
@@ -192,11 +200,13 @@ def build_fit_document(
     predictions: Sequence[PhasePrediction],
     advice: Sequence[CardAdvice],
     offers: Offers,
+    otherwise: Otherwise | None = None,
 ) -> FitDocument:
-    """Put a judged profile into the document that all formats render.
+    """Put a judged profile into the document that all formats render; `otherwise` is what was judged in its place.
 
     Without cards, what each phase needs is said for a card that nobody has named.
     """
+    run, profile = profile, profile if otherwise is None else otherwise.profile
     rows = tuple(_card_row(profile, shape, one, offers) for one in advice)
     books = book_figures(offers) if rows else ()
     nowhere = carrier_to_no_card(profile)
@@ -209,19 +219,30 @@ def build_fit_document(
         engine=profile.engine,
         holds_for=_holds_for(profile, rows),
         precision=profile.precision,
-        scenario=Scenario(
-            context_tokens=shape.context_tokens,
-            new_tokens=shape.new_tokens,
-            concurrency=shape.concurrency,
-            cached_tokens=shape.cached_tokens,
-        ),
+        scenario=_scenario(shape, {} if otherwise is None else otherwise.held.changed),
         phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
         offers=offers.names,
         offer_books=books,
-        assumptions=_assumptions(profile, rows),
-        notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
+        assumptions=(*(otherwise.words if otherwise else ()), *_assumptions(profile, rows)),
+        notes=(
+            *([otherwise.note] if otherwise else ()),
+            *_notes(run, shape),
+            *price_notes(books, [row.prices for row in rows]),
+        ),
+    )
+
+
+def _scenario(shape: Shape, held: dict[str, str]) -> Scenario:
+    return Scenario(
+        context_tokens=shape.context_tokens,
+        new_tokens=shape.new_tokens,
+        concurrency=shape.concurrency,
+        cached_tokens=shape.cached_tokens,
+        weights=held.get("weights"),
+        compute=held.get("compute"),
+        kv_cache=held.get("kv_cache"),
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from gpufit.advice.curve import Axis as Axis
 from gpufit.advice.limits import CEILING
 from gpufit.memory.held import Cache, Compute, Held, Weights
+from gpufit.memory.otherwise import choices
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
@@ -122,8 +123,14 @@ def start_of(profile: Profile, shape: Shape) -> Start:
     model = profile.model
     limit = longest_context(model.position_limit, model.decodes_apart, shape.new_tokens)
     longest = CEILING if limit is None else max(limit, 1)
+    found = choices(profile)
     return Start(
-        replace(shape, context_tokens=min(shape.context_tokens, longest)), longest, decodes_apart=model.decodes_apart
+        replace(shape, context_tokens=min(shape.context_tokens, longest)),
+        longest,
+        decodes_apart=model.decodes_apart,
+        weights=tuple(one.value for one in found.weights if not one.why_not),
+        compute=tuple(one.value for one in found.compute if not one.why_not),
+        kv_cache=tuple(one.value for one in found.kv_cache if not one.why_not),
     )
 
 

@@ -18,7 +18,9 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
     """What the signs say, then what the selected card holds."""
     text = Text()
     if card is not None:
-        text.append(f"{crossing_sentence(document, card)} ", PLAIN).append_text(evidence_mark(card.evidence)).append("\n")
+        text.append(f"{crossing_sentence(document, card)} ", PLAIN).append_text(evidence_mark(card.evidence)).append(
+            "\n"
+        )
     text.append(f"allocated against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
     signs = [(HERE, "here"), (SELECTED_RAIL, "the card's room")]
     if card is not None and card.estimate_up_to is not None:

@@ -94,5 +94,7 @@ class CurveScreen(QuestionScreen):
             return None
         known = self._drawn
         if known is None or known[0] is not answer or known[1].axis is not session.state.axis:
-            known = self._drawn = (answer, curve(loaded.profile, answer, session.state.axis, session.catalog))
+            now = session.state
+            found = curve(loaded.profile, answer, now.axis, session.catalog, now.held)
+            known = self._drawn = (answer, found)
         return known[1]
