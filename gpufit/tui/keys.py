@@ -107,7 +107,9 @@ CARDS: tuple[Key, ...] = (
     Key(keys="pagedown", action=_press(Event.PAGE_DOWN), shown="", words=""),
     Key(keys="home", action=_press(Event.FIRST), shown="home, end", words="the first, the last card"),
     Key(keys="end", action=_press(Event.LAST), shown="", words=""),
-    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)"),
+    # First of all, so that what is typed right after it is in the box already.
+    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)",
+        priority=True),
     Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
         words="order: catalog, most headroom, most capacity"),
     Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
