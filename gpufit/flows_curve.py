@@ -12,6 +12,9 @@ from gpufit.memory.otherwise import predictor_of
 from gpufit.profile.record import Profile
 from gpufit.report.curve import CurveDocument, build_curve_document
 from gpufit.report.document import FitDocument
+from gpufit.report.growth import GrowthDocument, build_growth_document
+from gpufit.report.precision import PrecisionDocument, build_precision_document
+from gpufit.report.times import TimesDocument, build_times_document
 
 
 def curve(
@@ -30,3 +33,18 @@ def curve(
     measured_on = profiled_card(profile, catalog)
     found = [(card, card is measured_on) for card in catalog.cards if card.id in chosen]
     return build_curve_document(predictor_of(profile, held), answer, axis, found)
+
+
+def growth(profile: Profile, answer: FitDocument, held: Held | None = None) -> GrowthDocument:
+    """How memory grows with use, at the scenario of `answer`: what `flows.fit` says of this profile, held so."""
+    return build_growth_document(predictor_of(profile, held), answer)
+
+
+def precision(profile: Profile, answer: FitDocument, held: Held | None = None) -> PrecisionDocument:
+    """The precision behind `answer`, what `flows.fit` says of this profile held so, and what others would come to."""
+    return build_precision_document(profile, answer, held or Held())
+
+
+def times(profile: Profile, where: str) -> TimesDocument:
+    """What the cells of a profile took on the device they ran on."""
+    return build_times_document(profile, where)

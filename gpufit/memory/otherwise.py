@@ -265,7 +265,8 @@ def _profile(origin: Profile, held: Held) -> Profile:
     change = None if held.kv_cache is Cache.AS_PROFILED else with_kv_bytes(origin, _CACHE_BYTES[held.kv_cache])
     if change is not None:
         kv = kv_shares(kv, _CACHE_BYTES[held.kv_cache])
-        model = None if model is None else _with_cache(model, change.kv_share)
+        share = sum(_elements_bytes(kv)) / sum(_elements_bytes(precision.kv))
+        model = None if model is None else _with_cache(model, share)
     return msgspec.structs.replace(
         origin,
         evidence=worked_out(origin.evidence),
@@ -276,6 +277,11 @@ def _profile(origin: Profile, held: Held) -> Profile:
         memory_model=model,
         cells=tuple(cell for cell in origin.cells if not isinstance(cell.outcome, OutOfMemory)),
     )
+
+
+def _elements_bytes(kv: Sequence[DtypeShare]) -> list[int]:
+    """Sizes of a cache's keys and values, its counters left out."""
+    return [share.size_bytes for share in kv if not share.dtype.startswith("int")]
 
 
 def _compute(families: Sequence[ComputeDtype], value: Compute) -> tuple[ComputeDtype, ...]:
@@ -315,7 +321,7 @@ def _smaller(layout: Layout, less: int, value: Weights) -> Layout:
 
 
 def _with_cache(model: MemoryModel, share: float) -> MemoryModel:
-    """The model with that share of its cache, so that what is said of its growth holds."""
+    """The model with that share of what its cache grows by, so that what is said of its growth holds."""
 
     def part(one: PartModel) -> PartModel:
         if one.part != "kv_cache_bytes":
@@ -323,7 +329,10 @@ def _with_cache(model: MemoryModel, share: float) -> MemoryModel:
         return PartModel(
             part=one.part,
             coefficients=tuple(
-                msgspec.structs.replace(term, bytes_per_unit=term.bytes_per_unit * share) for term in one.coefficients
+                term
+                if term.term == "constant"  # counters
+                else msgspec.structs.replace(term, bytes_per_unit=term.bytes_per_unit * share)
+                for term in one.coefficients
             ),
         )
 

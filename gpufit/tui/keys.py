@@ -131,8 +131,21 @@ CURVE: tuple[Key, ...] = (
         words="along the context, or along the sequences at once"),
 )  # fmt: skip
 
+PAGE: tuple[Key, ...] = (
+    Key(keys="up,k", action="scroll_page('up')", shown="up, down, k, j", words="scroll by a line"),
+    Key(keys="down,j", action="scroll_page('down')", shown="", words=""),
+    Key(keys="pageup", action="scroll_page('page up')", shown="page up, page down", words="scroll by a page"),
+    Key(keys="pagedown", action="scroll_page('page down')", shown="", words=""),
+    Key(keys="home", action="scroll_page('top')", shown="home, end", words="to the top, to the end"),
+    Key(keys="end", action="scroll_page('end')", shown="", words=""),
+)  # fmt: skip
+"""On screens that are pages."""
+
 OF_VIEWS: Mapping[View, tuple[Key, ...]] = {
     View.CARDS: CARDS,
     View.CURVE: CURVE,
+    View.GROWTH: PAGE,
+    View.PRECISION: PAGE,
+    View.TIME: PAGE,
 }
 """The keys that one screen has alone."""

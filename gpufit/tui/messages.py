@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from gpufit.memory.held import Held
 from gpufit.tui.state import Axis, View
 
 
@@ -35,3 +36,11 @@ class SliderMoved(Message):
     def can_replace(self, message: Message) -> bool:
         """Only the last of several places matters."""
         return isinstance(message, SliderMoved) and message.axis is self.axis
+
+
+@dataclass
+class HeldChosen(Message):
+    """Someone clicked a position of a switch."""
+
+    held: Held
+    """All three, with that one changed."""

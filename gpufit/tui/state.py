@@ -182,6 +182,13 @@ def with_shape(state: ViewState, context_tokens: int, concurrency: int, new_toke
     return replace(state, shape=Shape(context_tokens, new, concurrency))
 
 
+def with_held(state: ViewState, held: Held) -> ViewState:
+    """Held so, as far as that applies to the profile; what does not leaves the state as it is."""
+    start = state.start
+    applies = held.weights in start.weights and held.compute in start.compute and held.kv_cache in start.kv_cache
+    return replace(state, held=held) if applies else state
+
+
 def with_profile(state: ViewState, index: int) -> ViewState:
     """Another profile at the same context and concurrency, as far as its model can take them, held as it was."""
     if index == state.profile or not 0 <= index < len(state.starts):

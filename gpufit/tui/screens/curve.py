@@ -17,13 +17,13 @@ from gpufit.tui import state
 from gpufit.tui.keys import CURVE, bindings
 from gpufit.tui.messages import CardPressed
 from gpufit.tui.renderables.crossings import legend
-from gpufit.tui.renderables.curve import shown_cards
+from gpufit.tui.renderables.curve import picture, shown_cards
 from gpufit.tui.screens.base import QuestionScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.crossings import Crossings
-from gpufit.tui.widgets.curve_plot import CurvePlot
+from gpufit.tui.widgets.picture_plot import PicturePlot
 
 _SIDE_BY_SIDE, _SPACIOUS = 150, 190
 _TABLE_BELOW = 32
@@ -53,7 +53,7 @@ class CurveScreen(QuestionScreen):
 
     def compose_view(self) -> Iterable[Widget]:
         """The plot with the table, and the words under both."""
-        yield Container(CurvePlot(id="plot"), Crossings(id="crossings"), id="curve")
+        yield Container(PicturePlot(id="plot"), Crossings(id="crossings"), id="curve")
         yield Block(id="curve-legend")
 
     def on_mount(self) -> None:
@@ -82,7 +82,8 @@ class CurveScreen(QuestionScreen):
             return
         listed, selected = session.state.cards, session.state.selected_card
         card = next((one for one in found.cards if one.card == selected), None)
-        self.query_one(CurvePlot).show(found, shown_cards(found, listed, session.state.selected), selected)
+        near = shown_cards(found, listed, session.state.selected)
+        self.query_one(PicturePlot).show(lambda width, height: picture(found, near, selected, width, height))
         self.query_one("#curve-legend", Block).show(legend(found, card))
         self.query_one(Crossings).show(found, listed, session.state.selected)
 
