@@ -8,12 +8,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
-from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.cli.diagnostics import say
+from gpufit.errors import UnreadableInputError, UsageError, unwritable
 from gpufit.files import write_atomically
 
 
 def write_document(content: bytes, binary: bool, output: Path | None) -> None:
-    """Send a rendered document to `output`, or to standard output when it is None.
+    """Send a rendered document to `output`, or to standard output when it is None. A folder that had to be made for it
+    is named on standard error.
 
     Raises UsageError rather than fill a terminal with a workbook, UnreadableInputError when a file cannot be written.
     """
@@ -22,7 +24,13 @@ def write_document(content: bytes, binary: bool, output: Path | None) -> None:
     elif output.exists() and not output.is_file() and not output.is_dir():
         _write_special(content, output)
     else:
-        write_atomically(content, output)
+        say_made(write_atomically(content, output))
+
+
+def say_made(folder: Path | None) -> None:
+    """That a folder was missing and has been made: it may be a slip of the keyboard."""
+    if folder is not None:
+        say(f"made the folder {folder}")
 
 
 def refuse_own_input(output: Path | None, profiles: Iterable[str]) -> None:
@@ -61,7 +69,7 @@ def _write_special(content: bytes, output: Path) -> None:
         with output.open("wb") as file:
             file.write(content)
     except OSError as error:
-        raise UnreadableInputError(f"{output}: cannot be written ({error.strerror})") from error
+        raise unwritable(output, error) from error
 
 
 def print_text(text: str) -> None:

@@ -21,12 +21,12 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
         text.append(f"{crossing_sentence(document, card)} ", PLAIN).append_text(evidence_mark(card.evidence)).append(
             "\n"
         )
-    text.append(f"allocated against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
+    text.append(f"against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
     signs = [(HERE, "here"), (SELECTED_RAIL, "the card's room")]
-    if card is not None and card.estimate_up_to is not None:
+    if card is not None and card.estimate_up_to is not None and card.surely_up_to != document.limit:
         signs.append((f"{SURELY}{ESTIMATE}{POSSIBLY}", "surely, estimate, at most"))
     signs += [(RAN, "a run's peak")] if any(cell.allocated_bytes is not None for cell in document.cells) else []
-    signs += [(FULL, "ran out of memory")] if any(cell.allocated_bytes is None for cell in document.cells) else []
+    signs += [(FULL, "out of memory")] if any(cell.allocated_bytes is None for cell in document.cells) else []
     for sign, words in signs:
         text.append(" · ", DIM).append(f"{sign} ", STRONG).append(words, DIM)
     return text
@@ -40,25 +40,39 @@ def crossings(
     first = max(min(selected - (rows - 2) // 2, len(listed) - (rows - 1)), 0)
     window = tuple(place for place in range(first, min(first + rows - 1, len(listed))) if listed[place] in cards)
     lines = [CROSSING_HEADERS, *(_cells(document, cards[listed[place]]) for place in window)]
-    widths = [max(len(line[at]) for line in lines) for at in range(len(CROSSING_HEADERS))]
-    kept = _that_fit(widths, width)
+    for narrower in (_without_ceiling, _with_signs):
+        if _width(lines) > width:
+            lines = [narrower(line) for line in lines]
+    widths = _widths(lines)
     text = Text(no_wrap=True, overflow="ellipsis")
     for place, line in zip((None, *window), lines, strict=True):
         chosen = place == selected
         style = DIM if place is None else f"bold on {SELECTED_BACKGROUND}" if chosen else PLAIN
-        cells = [line[at].ljust(widths[at]) if at < 2 else line[at].rjust(widths[at]) for at in kept]
+        cells = [
+            cell.ljust(size) if at < 2 or at == len(line) - 1 else cell.rjust(size)
+            for at, (cell, size) in enumerate(zip(line, widths, strict=True))
+        ]
         text.append(f"{POINTER if chosen else ' '} {'  '.join(cells)}\n", style)
     return text, window
 
 
+def _widths(lines: Sequence[tuple[str, ...]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*lines, strict=True)]
+
+
+def _width(lines: Sequence[tuple[str, ...]]) -> int:
+    """Of the whole table, pointer and gaps included."""
+    return 2 + sum(size + 2 for size in _widths(lines)) - 2
+
+
+def _without_ceiling(line: tuple[str, ...]) -> tuple[str, ...]:
+    return (*line[:2], *line[3:])
+
+
+def _with_signs(line: tuple[str, ...]) -> tuple[str, ...]:
+    """The verdict by its sign alone."""
+    return (line[0], line[1][0] if line != _without_ceiling(CROSSING_HEADERS) else "", *line[2:])
+
+
 def _cells(document: CurveDocument, card: CurveCard) -> tuple[str, ...]:
     return (*crossing_cells(document, card)[:-1], evidence_text(card.evidence))
-
-
-def _that_fit(widths: Sequence[int], width: int) -> tuple[int, ...]:
-    """The columns there is room for: the ceiling goes first, then the verdict; evidence always stays."""
-    kept = list(range(len(widths)))
-    for leave in (2, 1):
-        if 2 + sum(widths[at] + 2 for at in kept) - 2 > width:
-            kept.remove(leave)
-    return tuple(kept)

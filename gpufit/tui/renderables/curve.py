@@ -108,7 +108,7 @@ def picture(
             *(stroke for rail in shown for stroke in _ceiling(document, rail, x_range)),
             *_cells(document),
         ),
-        labels=(*_phase_labels(document, x_range), *(_ceiling_label(rail, x_range) for rail in shown)),
+        labels=(*_phase_labels(document, x_range, width), *(_ceiling_label(rail, x_range) for rail in shown)),
     )
 
 
@@ -283,10 +283,11 @@ def _named(cards: Sequence[CurveCard]) -> str:
     return f"{cards[0].card} +{len(cards) - 1}" if len(cards) > 1 else cards[0].card
 
 
-def _phase_labels(document: CurveDocument, x_range: tuple[float, float]) -> Iterator[Label]:
+def _phase_labels(document: CurveDocument, x_range: tuple[float, float], width: int) -> Iterator[Label]:
     """Each phase's name on its line, one further to the right than the other, since their left ends lie close."""
+    apart = max(0.14, 11 / max(width - 9, 11))
     for slot, line in enumerate(sorted(document.lines, key=lambda one: -one.points[0].allocated_bytes)):
-        x = x_range[0] + (x_range[1] - x_range[0]) * (0.3 + 0.14 * slot)
+        x = x_range[0] + (x_range[1] - x_range[0]) * (0.3 + apart * slot)
         at = min(line.points, key=lambda one: abs(math.log2(one.at) - x))
         if at.allocated_bytes:
             y = math.log2(at.allocated_bytes)

@@ -108,5 +108,9 @@ def _position(one: SwitchChoice, width: int) -> Text:
 
 def reasons(document: PrecisionDocument) -> Group:
     """Why a position cannot be chosen, in full."""
-    found = [f"{one.title} {one.value}: {one.why_not}" for one in document.choices if one.why_not]
+    named: dict[str, list[str]] = {}
+    for one in document.choices:
+        if one.why_not:
+            named.setdefault(one.why_not, []).append(f"{one.title} {one.value}")
+    found = [f"{', '.join(names)}: {why_not}" for why_not, names in named.items()]
     return Group(*_lines("what cannot be switched, and why", found)) if found else Group()
