@@ -11,9 +11,9 @@ from gpufit.advice.limits import CEILING, largest_with_room
 from gpufit.advice.verdict import limits_of
 from gpufit.catalog.record import Card
 from gpufit.memory.adapt import Predicts
-from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
+from gpufit.memory.carry import Carrier, carrier_to
 from gpufit.memory.positions import longest_context
-from gpufit.memory.predict import is_inside
+from gpufit.memory.predict import PhasePrediction, is_inside
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import MemoryModel, Profile
 
@@ -70,18 +70,18 @@ def crossing(predictor: Predicts, card: Card, shape: Shape, axis: Axis, same_car
     carrier = carrier_to(card, profile, same_card, profile.workload.tensor_parallel_size)
     limits = limits_of(profile) if same_card else ()
 
-    def most(of: Callable[[PhaseNeed], int]) -> int:
+    def most(of: Callable[[PhasePrediction], int]) -> int:
         def room(place: int) -> int:
             asked = axis.at(shape, place)
             if any(
                 one.context_tokens <= asked.context_tokens and one.concurrency <= asked.concurrency for one in limits
             ):
                 return -1
-            return capacity - max(of(carrier.need(one)) for one in predictor.at(asked))
+            return capacity - max(map(of, predictor.at(asked)))
 
         return largest_with_room(room, last_place(profile, axis, shape.new_tokens) or CEILING)
 
-    return Crossing(most(lambda need: need.need_bytes), most(lambda need: need.need_lower_bytes))
+    return Crossing(most(carrier.point_bytes), most(carrier.lower_bytes))
 
 
 def ceiling_of(carrier: Carrier, capacity_bytes: int) -> int:

@@ -130,27 +130,34 @@ class Carrier:
             weights_bytes=prediction.parts.weights_bytes + self.dequantised_bytes,
             temporaries_bytes=prediction.parts.temporaries_bytes + self._workspace_in(prediction.phase),
         )
-        added = parts.total_bytes - prediction.allocated_bytes
-        least = max(
-            (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
-        )
-        between = self.between_cards
-        lower = self.context_bytes + between.lower_bytes + least + added
         return PhaseNeed(
             phase=prediction.phase,
             parts=parts,
             context_bytes=self.context_bytes,
-            other_bytes=between.point_bytes,
-            need_bytes=self.context_bytes + between.point_bytes + parts.total_bytes,
-            need_lower_bytes=max(lower, 0),
+            other_bytes=self.between_cards.point_bytes,
+            need_bytes=self.point_bytes(prediction),
+            need_lower_bytes=self.lower_bytes(prediction),
             need_upper_bytes=self.upper_bytes(prediction),
             evidence=weakest([prediction.evidence, Evidence.SCALED])
             if self._scales(prediction)
             else prediction.evidence,
         )
 
+    def point_bytes(self, prediction: PhasePrediction) -> int:
+        """The point of that need alone: what a search asks again and again, as it does for both bounds."""
+        beside = self.context_bytes + self.between_cards.point_bytes + self.dequantised_bytes
+        return beside + self._workspace_in(prediction.phase) + prediction.allocated_bytes
+
+    def lower_bytes(self, prediction: PhasePrediction) -> int:
+        """Its lower bound alone."""
+        least = max(
+            (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
+        )
+        beside = self.context_bytes + self.between_cards.lower_bytes + self.dequantised_bytes
+        return max(beside + self._workspace_in(prediction.phase) + least, 0)
+
     def upper_bytes(self, prediction: PhasePrediction) -> int:
-        """The upper bound of that need alone: what a search for the largest shape asks again and again."""
+        """Its upper bound alone."""
         # The moment that is highest here need not be so on a card: one with more scratch may take its place.
         most = max(
             (one.upper_bytes + self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
