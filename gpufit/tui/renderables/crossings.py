@@ -10,8 +10,9 @@ from gpufit.report.curve import CurveCard, CurveDocument
 from gpufit.report.curve_text import CROSSING_HEADERS, UNITS, crossing_cells, crossing_sentence, domain_sentence
 from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.curve import ESTIMATE, FULL, HERE, POSSIBLY, RAN, SELECTED_RAIL, SURELY
+from gpufit.tui.renderables.evidence import STYLES as EVIDENCE_STYLES
 from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG
+from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
 
 
 def legend(document: CurveDocument, card: CurveCard | None) -> Text:
@@ -47,12 +48,18 @@ def crossings(
     text = Text(no_wrap=True, overflow="ellipsis")
     for place, line in zip((None, *window), lines, strict=True):
         chosen = place == selected
-        style = DIM if place is None else f"bold on {SELECTED_BACKGROUND}" if chosen else PLAIN
-        cells = [
-            cell.ljust(size) if at < 2 or at == len(line) - 1 else cell.rjust(size)
-            for at, (cell, size) in enumerate(zip(line, widths, strict=True))
-        ]
-        text.append(f"{POINTER if chosen else ' '} {'  '.join(cells)}\n", style)
+        row = Text(f"{POINTER if chosen else ' '} ", DIM if place is None else PLAIN)
+        styles = [DIM if place is None else PLAIN] * len(line)
+        if place is not None:
+            card = cards[listed[place]]
+            styles[1], styles[-1] = VERDICT_STYLES[card.verdict], EVIDENCE_STYLES[card.evidence]
+        for at, (cell, size, style) in enumerate(zip(line, widths, styles, strict=True)):
+            words = at < 2 or at == len(line) - 1
+            row.append(cell.ljust(size) if words else cell.rjust(size), style).append("  ")
+        row.rstrip()
+        if chosen:
+            row.stylize(f"bold on {SELECTED_BACKGROUND}")
+        text.append_text(row).append("\n")
     return text, window
 
 
