@@ -221,7 +221,7 @@ def build_fit_document(
         measured_on=profile.environment.device.name,
         model=profile.model,
         engine=profile.engine,
-        holds_for=_holds_for(profile, rows),
+        holds_for=_holds_for(profile, rows, otherwise),
         precision=profile.precision,
         scenario=_scenario(shape, {} if otherwise is None else otherwise.held.changed),
         scenario_ran=scenario_ran(run, shape) if otherwise is None else None,
@@ -260,12 +260,13 @@ def _assumptions(profile: Profile, rows: Sequence[CardRow]) -> tuple[str, ...]:
     return (*rules(profile.environment.device, untested=untested), *plans)
 
 
-def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
+def _holds_for(profile: Profile, rows: Sequence[CardRow], otherwise: Otherwise | None) -> str:
     engine, weights = profile.engine, "/".join(share.dtype for share in profile.precision.resident)
     cards = rows[0].name if len(rows) == 1 else "each card by itself" if rows else "no card in particular"
+    held = f" as if with {otherwise.held.words}" if otherwise else ""
     return (
-        f"{profile.model.name}, {engine.name} {engine.version} ({engine.attention}), {weights or 'unknown'} weights, "
-        f"{cards}"
+        f"{profile.model.name}, {engine.name} {engine.version} ({engine.attention}), {weights or 'unknown'} weights"
+        f"{held}, {cards}"
     )
 
 

@@ -9,6 +9,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import SYMBOLS, lots_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
+from gpufit.report.summary import held_words
 from gpufit.units import format_tokens
 
 LEGEND = (
@@ -164,7 +165,8 @@ def _shape(document: FitDocument) -> str:
         new = f" ({scenario.new_tokens} of them new)" if scenario.new_tokens else ""
         return f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once"
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once"
+    held = held_words(scenario)
+    return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once{held}"
 
 
 def _counted(count: int, what: str) -> str:

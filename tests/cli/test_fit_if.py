@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -77,3 +78,11 @@ def test_every_scenario_of_several_says_it(profile: str, capsys: pytest.CaptureF
     assert main(["fit", profile, "--scenario", "a=128x1", "--scenario", "b=512x4", "--if", "kv=fp8"]) == 0
     out = capsys.readouterr().out
     assert out.count("at once, if KV cache FP8: fits") == 2
+    assert "a = context 128 x 1 at once, if KV cache FP8" in out
+
+
+def test_a_row_of_the_csv_says_it(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fit", profile, "--card", "t4", "--if", "kv=fp8", "--csv"]) == 0
+    (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert "float16 weights as if with KV cache FP8, NVIDIA T4 16GB" in row["holds_for"]
+    assert row["evidence"] == "scaled"
