@@ -17,9 +17,12 @@ from gpufit.units import (
     LARGEST_SIZE,
     MIB,
     TIB,
+    counted,
+    format_figure,
     format_mib,
     format_size,
     format_tokens,
+    parse_amount,
     parse_count,
     parse_counts,
     parse_size,
@@ -119,6 +122,51 @@ def test_any_text_is_a_count_or_a_usage_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
+    [("100k", 100_000), ("10M", 10_000_000), ("1.5k", 1500), ("0.001k", 1), ("8192", 8192), ("1,000k", 1_000_000)],
+)
+def test_an_amount_of_work_is_read_with_decimal_k_and_m(text: str, expected: int) -> None:
+    assert parse_amount(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.5", "0.0001k", "8kb", "1e3"])
+def test_an_amount_that_is_none_is_refused_with_an_example_of_its_own(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--inputs must be .* \(8000, or 8k = 8000\)"):
+        parse_amount(text, "--inputs")
+
+
+@pytest.mark.parametrize(
+    ("value", "nearest", "up"),
+    [
+        (0.0048225, "0.00482", "0.00483"),
+        (0.000433494, "0.000433", "0.000434"),
+        (0.9645, "0.965", "0.965"),
+        (0.2167, "0.217", "0.217"),
+        (2.4113, "2.41", "2.42"),
+        (23.04, "23.0", "23.1"),
+        (1234.5, "1,234", "1,235"),
+        (9.999, "10.00", "10.00"),
+        (4.0, "4.00", "4.00"),
+        (0.0, "0", "0"),
+    ],
+)
+def test_a_rate_is_told_in_significant_digits(value: float, nearest: str, up: str) -> None:
+    assert (format_figure(value), format_figure(value, up=True)) == (nearest, up)
+
+
+@given(st.floats(1e-12, 1e12))
+def test_a_figure_rounded_up_is_enough_and_by_little(value: float) -> None:
+    told = float(format_figure(value, up=True).replace(",", ""))
+    assert value <= told <= value * 1.0101
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_what_is_no_rate_is_not_told(value: float) -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        format_figure(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
     [
         ("128", (128,)),
         ("1k,4k,8k", (1024, 4096, 8192)),
@@ -210,3 +258,8 @@ def test_what_is_no_size_with_a_unit_is_refused_by_name(text: str) -> None:
 @given(st.integers(1, 10**6), st.sampled_from([("k", KIB), ("MiB", MIB), ("g", GIB), ("GB", 10**9)]))
 def test_a_whole_size_is_exact(value: int, unit: tuple[str, int]) -> None:
     assert parse_size(f"{value}{unit[0]}") == value * unit[1]
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 inputs"), (1, "1 input"), (2, "2 inputs"), (1024, "1,024 inputs")])
+def test_one_is_one(count: int, said: str) -> None:
+    assert counted(count, "input") == said

@@ -41,6 +41,8 @@ class Arrangement(enum.StrEnum):
     sequences."""
     PIPELINE = "pipeline"
     """Some of the layers on each of several cards, one after the other."""
+    SHARDED_PIPELINE = "sharded+pipeline"
+    """Both: some of the layers on each of several groups of cards, which share every one of them."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class CardVerdict:
     """What a buyer should know about this model on this card, in words."""
     same_card: bool = False
     """Whether the profile was measured on this very card."""
+    reason: str | None = None
+    """Why the verdict is what it is, in words, where the bytes alone would say that it fits."""
 
     @property
     def worst(self) -> PhaseNeed:
@@ -149,7 +153,7 @@ def judge(
     capacity = card.capacity_bytes
     fitting = _Fitting(predictor, carrier, capacity or 0, shape, limits_of(predictor.profile) if same_card else ())
     verdict = _verdict(needs, capacity, fitting)
-    promised = capacity is not None and not carrier.compute_dtype_missing
+    promised = capacity is not None and carrier.unpromised is None
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
     copies = _copies(verdict, concurrency, shape)
@@ -172,7 +176,16 @@ def judge(
         evidence=weakest(need.evidence for need in needs),
         remarks=(*carrier.remarks, *fitting.limit_remarks()),
         same_card=same_card,
+        reason=_reason(verdict, needs, capacity, fitting),
     )
+
+
+def _reason(verdict: Verdict, phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fitting) -> str | None:
+    if verdict is Verdict.DOES_NOT_FIT and needed_at_least(phases) <= (capacity or 0):
+        return next(iter(fitting.limit_remarks()), None)
+    if verdict is Verdict.TOO_CLOSE and surely_enough(phases) <= (capacity or 0):
+        return fitting.carrier.unpromised
+    return None
 
 
 def limits_of(profile: Profile) -> tuple[Shape, ...]:
@@ -191,7 +204,7 @@ def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fittin
         return Verdict.UNKNOWN
     if fitting.limits_within(fitting.shape) or needed_at_least(phases) > capacity:
         return Verdict.DOES_NOT_FIT
-    surely = surely_enough(phases) <= capacity and not fitting.carrier.compute_dtype_missing
+    surely = surely_enough(phases) <= capacity and fitting.carrier.unpromised is None
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
 
 
@@ -202,7 +215,7 @@ def arrangement_of(copies: int | None, over: Devices) -> Arrangement | None:
     if copies > 1:
         return Arrangement.REPLICAS
     if over.stages > 1:
-        return Arrangement.PIPELINE
+        return Arrangement.SHARDED_PIPELINE if over.tensor > 1 else Arrangement.PIPELINE
     return Arrangement.SHARDED if over.tensor > 1 else Arrangement.SINGLE
 
 

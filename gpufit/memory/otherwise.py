@@ -9,6 +9,7 @@ peaks of the recorded SmolLM2-135M runs in bfloat16 and float32 on one CPU the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -23,6 +24,7 @@ from gpufit.memory.adapt import (
     Change,
     Changed,
     Predicts,
+    in_bits,
     kv_shares,
     quantised_bytes,
     with_kv_bytes,
@@ -255,12 +257,12 @@ def _profile(origin: Profile, held: Held) -> Profile:
     precision, layout = origin.precision, origin.layout
     resident = precision.resident
     if held.weights is Weights.BITS_16:
+        layout = None if layout is None else _in_16_bits(layout, {share.dtype for share in resident})
         resident = _weights_in_16_bits(resident)
     elif held.weights in _BITS and layout is not None:
         resident = _quantised(resident, layout, held.weights)
-    if layout is not None and held.weights is not Weights.AS_PROFILED:
-        less = sum(share.size_bytes for share in precision.resident) - sum(share.size_bytes for share in resident)
-        layout = _smaller(layout, less, held.weights)
+        # What is quantised already cannot be made smaller by the same rule again.
+        layout = msgspec.structs.replace(in_bits(layout, _BITS[held.weights]), linear_bytes=0, linear_elements=0)
     kv, model = precision.kv, origin.memory_model
     change = None if held.kv_cache is Cache.AS_PROFILED else with_kv_bytes(origin, _CACHE_BYTES[held.kv_cache])
     if change is not None:
@@ -300,21 +302,26 @@ def _compute(families: Sequence[ComputeDtype], value: Compute) -> tuple[ComputeD
     )
 
 
-def _smaller(layout: Layout, less: int, value: Weights) -> Layout:
-    """The layout with so many bytes less of weights.
-
-    A rank saves its share at the least, since what is not divided is saved whole; the largest layer no less than the
-    mean of what can not have been saved before and behind the layers.
-    """
-    beside = (layout.first_bytes + layout.last_bytes) // 2 if value is Weights.BITS_16 else layout.first_bytes
-    within = max(less - beside, 0) // layout.layers
+def _in_16_bits(layout: Layout, dtypes: AbstractSet[str]) -> Layout:
+    """The layout of weights of these dtypes with every float32 one at half its size. Where not all are float32, layers
+    and shards stay as they were: nothing tells what of them is."""
+    linear = layout.linear_elements * 2
+    if set(dtypes) != {"float32"}:
+        return msgspec.structs.replace(layout, linear_bytes=linear)
+    rest = layout.largest_layer_rest_bytes
     return msgspec.structs.replace(
         layout,
-        largest_layer_bytes=max(layout.largest_layer_bytes - within, 0),
-        linear_bytes=layout.linear_elements * 2 if value is Weights.BITS_16 else 0,
-        linear_elements=layout.linear_elements if value is Weights.BITS_16 else 0,
+        largest_layer_bytes=-(-layout.largest_layer_bytes // 2),
+        largest_layer_rest_bytes=None if rest is None else -(-rest // 2),
+        first_bytes=-(-layout.first_bytes // 2),
+        last_bytes=-(-layout.last_bytes // 2),
+        linear_bytes=linear,
         shards=tuple(
-            msgspec.structs.replace(shard, weights_bytes=max(shard.weights_bytes - less // shard.ranks, 0))
+            msgspec.structs.replace(
+                shard,
+                weights_bytes=-(-shard.weights_bytes // 2),
+                layout=None if shard.layout is None else _in_16_bits(shard.layout, dtypes),
+            )
             for shard in layout.shards
         ),
     )

@@ -11,6 +11,7 @@ from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import scenario_prefix
 from gpufit.report.document import FitDocument, Scenario
+from gpufit.report.precision_words import compute_words
 from gpufit.report.start_text import start_headline, two_lines
 from gpufit.units import format_size, format_tokens
 
@@ -22,8 +23,9 @@ def headline(document: FitDocument) -> str:
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    held = held_words(document.scenario)
-    answer = f": fits {fits} of {len(document.cards)} cards" if document.cards else ""
+    held = switched_words(document.scenario)
+    cards = len(document.cards)
+    answer = f": fits {fits} of {cards} card{'s' if cards > 1 else ''}" if cards else ""
     return two_lines(
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
         f"profile of {document.measured_on}",
@@ -32,7 +34,7 @@ def headline(document: FitDocument) -> str:
     )
 
 
-def held_words(scenario: Scenario) -> str:
+def switched_words(scenario: Scenario) -> str:
     """`, if weights FP8 and KV cache FP8`: what is held otherwise than it was profiled; empty where nothing is."""
     found = {"weights": scenario.weights, "compute": scenario.compute, "kv_cache": scenario.kv_cache}
     words = " and ".join(f"{TITLES[name]} {value}" for name, value in found.items() if value is not None)
@@ -76,11 +78,10 @@ def peak_line(document: FitDocument) -> str:
 
 def precision_lines(precision: Precision) -> list[str]:
     """The four precision columns, a line each, then the findings."""
-    compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
     lines = [
         f"stored    {_shares(precision.stored) or 'not known'}",
         f"resident  {_shares(precision.resident)}",
-        f"compute   {compute or 'not observed'}",
+        f"compute   {compute_words(precision) or 'not observed'}",
         f"KV cache  {', '.join(share.dtype for share in precision.kv) or 'none'}",
     ]
     if precision.quantization is not None:

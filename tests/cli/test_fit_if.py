@@ -84,5 +84,5 @@ def test_every_scenario_of_several_says_it(profile: str, capsys: pytest.CaptureF
 def test_a_row_of_the_csv_says_it(profile: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fit", profile, "--card", "t4", "--if", "kv=fp8", "--csv"]) == 0
     (row,) = csv.DictReader(capsys.readouterr().out.splitlines())
-    assert "float16 weights as if with KV cache FP8, NVIDIA T4 16GB" in row["holds_for"]
+    assert "float16 weights, float8_e4m3fn KV cache as if with KV cache FP8, NVIDIA T4 16GB" in row["holds_for"]
     assert row["evidence"] == "scaled"

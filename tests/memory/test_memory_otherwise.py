@@ -34,6 +34,7 @@ from gpufit.profile.record import (
     Phase,
     Precision,
     Profile,
+    Shard,
 )
 
 SHAPE = Shape(256, 4, 2)
@@ -94,13 +95,30 @@ class TestWeights:
         before, after = prefill(whole(), both)
         assert before.upper_bytes - after.upper_bytes == WEIGHTS // 2
 
-    def test_a_rank_holds_less_by_its_share_of_what_is_saved(self) -> None:
-        layout = Otherwise(Predictor(half()), Held(weights=Weights.BITS_4)).profile.layout
+    def test_the_layout_of_quantised_weights_is_in_their_bits(self) -> None:
+        """A layer of 20,000,000 B has 9,000,000 linear elements in 16 bits; a rank has half of everything."""
+        rank = make_layout(linear_bytes=100_000_000, linear_elements=50_000_000, shards=())
+        layout = make_layout(
+            largest_layer_rest_bytes=2_000_000,
+            largest_layer_linear_elements=9_000_000,
+            shards=(Shard(ranks=2, weights_bytes=WEIGHTS // 2, kv_share=0.5, layout=rank),),
+        )
+        found = Otherwise(Predictor(half(layout=layout)), Held(weights=Weights.BITS_4)).profile.layout
+        assert found is not None
+        assert found.largest_layer_bytes == 2_000_000 + 9_000_000 * 4160 // 8000
+        assert found.shards[0].weights_bytes == WEIGHTS // 2 - 100_000_000 + 26_000_000
+        assert (found.linear_bytes, found.linear_elements) == (0, 0)
+
+    def test_all_of_a_float32_layout_is_half_in_16_bits(self) -> None:
+        layout = Otherwise(Predictor(whole()), Held(weights=Weights.BITS_16)).profile.layout
         assert layout is not None
-        assert layout.shards[0].weights_bytes == WEIGHTS // 2 - 148_000_000 // 2
-        # 28,000,000 B of it may have been saved before the ten layers.
-        assert layout.largest_layer_bytes == 20_000_000 - 12_000_000
-        assert (layout.linear_bytes, layout.linear_elements) == (0, 0)
+        assert (layout.largest_layer_bytes, layout.first_bytes, layout.last_bytes) == (
+            10_000_000,
+            14_000_000,
+            14_000_000,
+        )
+        assert layout.shards[0].weights_bytes == WEIGHTS // 4
+        assert layout.linear_bytes == 32_000_000 * 2
 
 
 class TestCache:
@@ -236,7 +254,7 @@ class TestOnACard:
 
     def test_products_in_16_bits_are_missing_on_no_card(self) -> None:
         profile = predictor_of(whole(), Held(compute=Compute.BITS_16)).profile
-        assert not carrier_to(self.CARD, profile, same_card=False).compute_dtype_missing
+        assert carrier_to(self.CARD, profile, same_card=False).unpromised is None
 
     def test_what_ran_out_of_memory_there_says_nothing_of_it_in_fp8(self) -> None:
         out = Cell(context_tokens=256, new_tokens=4, concurrency=2, outcome=OutOfMemory(phase=None, message="killed"))

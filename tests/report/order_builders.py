@@ -18,6 +18,7 @@ from gpufit.report.order_document import (
     Margin,
     OrderDocument,
     OrderedCard,
+    Readiness,
     Saved,
     TermFigures,
     Work,
@@ -31,6 +32,7 @@ def hard_order() -> OrderDocument:
         gpufit_version="0.1.0",
         evidence=Evidence.SCALED,
         ready=False,
+        readiness=Readiness.NOT_READY,
         blockers=("=1+1 | too close: größer ✓",),
         spread="-2 copies | of <b>one</b>",
         profile="profiles/=1+1|ü.json",
@@ -46,6 +48,7 @@ def hard_order() -> OrderDocument:
             generates=True,
             revision="+main",
         ),
+        weights_read=True,
         engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
         scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
         card=OrderedCard(
@@ -61,7 +64,7 @@ def hard_order() -> OrderDocument:
             cards_paid=4,
             idle_cards=1,
         ),
-        idle=Idle(cards=1, cost_share=0.25, price=50.125, copies=1, sequences=12),
+        idle=Idle(cards=1, cost_share=0.25, price=50.13, copies=1, sequences=12),
         term_days=7,
         term_purpose="variants | repeated",
         terms=(
@@ -86,12 +89,15 @@ def hard_order() -> OrderDocument:
             tokens_per_second=1e-9,
             throughput="=4 inputs | in 8 s",
             throughput_evidence=Evidence.MEASURED,
+            throughput_lower_bound=True,
             processing_hours=100.125,
             setup_hours=4.0,
             checks_hours=0.0,
             export_hours=2.5,
             busy_share=0.9,
             total_hours=106.625,
+            hours_upper_bound=True,
+            hours_evidence=Evidence.SCALED,
         ),
         workers=(
             Worker(worker=1, devices="0-1", at_once=3, first_input=1, last_input=5, inputs=5),
@@ -107,6 +113,7 @@ def hard_order() -> OrderDocument:
         margin=Margin(
             at_once=3,
             verdict=Verdict.TOO_CLOSE,
+            reason="=no bfloat16 | größer",
             capacity_bytes=80 * GIB,
             need_bytes=79 * GIB,
             need_lower_bytes=70 * GIB,
@@ -120,7 +127,7 @@ def hard_order() -> OrderDocument:
             held_out_error=0.00125,
             evidence=Evidence.SCALED,
         ),
-        checks=(Check(title="=cards", command="nvidia-smi | head", expect="4 | devices"),),
+        checks=(Check(title="=cards", command="nvidia-smi | head", expect="4 | devices", decides=True),),
         save=(Saved(what="@weights", how="revision +main | not the bytes"),),
         assumptions=("=4 h | of set-up",),
         notes=("größer ✓ | as a pipe", "=1+1"),
@@ -147,6 +154,7 @@ def empty_order() -> OrderDocument:
     return msgspec.structs.replace(
         order,
         spread="",
+        weights_read=False,
         card=msgspec.structs.replace(
             order.card, arrangement=None, cards_needed=None, lots=None, cards_paid=None, idle_cards=None
         ),
@@ -172,8 +180,11 @@ def empty_order() -> OrderDocument:
             tokens_per_second=None,
             throughput="",
             throughput_evidence=None,
+            throughput_lower_bound=False,
             processing_hours=None,
             total_hours=None,
+            hours_upper_bound=False,
+            hours_evidence=None,
         ),
         workers=(),
         pieces=None,
@@ -182,6 +193,7 @@ def empty_order() -> OrderDocument:
         margin=msgspec.structs.replace(
             order.margin,
             verdict=Verdict.UNKNOWN,
+            reason=None,
             capacity_bytes=None,
             headroom_bytes=None,
             headroom_lower_bytes=None,

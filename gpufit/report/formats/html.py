@@ -189,7 +189,7 @@ def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Mark
 
 def _plans(document: FitDocument) -> list[Markup]:
     """Several of a card, and what would make one do; nothing where one of each does."""
-    told = ("arrangement", "copies", "serve_command")  # in the words, and with the starts
+    told = ("arrangement", "copies", "idle_hosts", "serve_command")  # in the words, with prices and starts
     columns = [one for one in PLAN_COLUMNS if one.key not in told]
     rows = [
         element(
@@ -213,7 +213,7 @@ def _plans(document: FitDocument) -> list[Markup]:
         heads = column_heads((one.title, one.words) for one in columns)
         content.append(table("Sizes are those of the fullest card of each arrangement.", heads, rows))
     if changes:
-        content.append(element("p", "What would make a single card do:"))
+        content.append(element("p", "What would make a single card do, or fewer cards:"))
         content.append(bullets(f"{card}: {'; '.join(words)}" for card, words in changes.items()))
     return [section("Several cards", *content)] if content else []
 

@@ -12,14 +12,26 @@ from typing import Any
 import xlsxwriter
 
 from gpufit.report.basis import evidence_text
-from gpufit.report.cells import PART_TITLES, printable
-from gpufit.report.order_document import OrderDocument
-from gpufit.report.order_text import evidence_words, price_words, purpose_lines, status, term_holds, title
+from gpufit.report.cells import printable
+from gpufit.report.order_document import OrderDocument, Readiness
+from gpufit.report.order_text import (
+    binding_words,
+    declared,
+    evidence_words,
+    price_words,
+    purpose_lines,
+    status,
+    term_holds,
+    title,
+)
 from gpufit.units import GIB
 
 BINARY = True
 
-Value = str | int | float | None
+Value = str | int | float | datetime.date | None
+
+_FIRST_YEAR = 1900
+"""The first that a sheet has dates in."""
 
 _EPOCH = datetime.datetime(2000, 1, 1)
 
@@ -31,15 +43,22 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "code": {"font_name": "Courier New", "text_wrap": True, "valign": "top"},
     "count": {"num_format": "#,##0", "align": "left", "valign": "top"},
     "decimal": {"num_format": "#,##0.00", "align": "left", "valign": "top"},
+    "small": {"num_format": "0.00000", "align": "left", "valign": "top"},
+    "tiny": {"num_format": "0.00E+00", "align": "left", "valign": "top"},
     "money": {"num_format": "#,##0.00", "align": "left"},
     "share": {"num_format": "0%", "align": "left"},
     "price": {"num_format": "#,##0.00", "bg_color": "#FFF2CC", "border": 1},
     "sum": {"num_format": "#,##0.00"},
     "right": {"align": "right", "valign": "top"},
+    "date": {"num_format": "yyyy-mm-dd", "align": "left", "valign": "top"},
+    "given count": {"num_format": "#,##0", "align": "left", "valign": "top", "bg_color": "#FFF2CC", "border": 1},
     "cell": {"num_format": "#,##0", "valign": "top"},
     "good": {"bold": True, "bg_color": "#C6EFCE"},
+    "open": {"bold": True, "bg_color": "#FFEB9C"},
     "bad": {"bold": True, "bg_color": "#FFC7CE"},
 }
+
+_SHADES = {Readiness.READY: "good", Readiness.READY_UNPROVEN: "open", Readiness.NOT_READY: "bad"}
 
 
 def render_order(document: OrderDocument) -> bytes:
@@ -50,8 +69,8 @@ def render_order(document: OrderDocument) -> bytes:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": title(document)})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
-        _order(_Sheet(book, "order", (26, 90), formats), document)
-        _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document)
+        lot_size = _order(_Sheet(book, "order", (32, 90), formats), document)
+        _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document, lot_size)
         _workers(_Sheet(book, "workers", (10, 12, 10, 14, 14, 14), formats), document)
         _job(_Sheet(book, "job", (120,), formats), document)
         _environment(_Sheet(book, "environment", (22, 30, 12, 70, 20), formats), document)
@@ -103,10 +122,14 @@ class _Sheet:
             self._sheet.write_blank(self.row, index, None, form)
         elif isinstance(value, str):
             self._sheet.write_string(self.row, index, printable(value), form)
+        elif isinstance(value, datetime.date) and value.year < _FIRST_YEAR:
+            self._sheet.write_string(self.row, index, value.isoformat(), form)
+        elif isinstance(value, datetime.date):
+            self._sheet.write_datetime(self.row, index, value, form)
         else:
             self._sheet.write_number(self.row, index, value, form)
 
-    def formula(self, index: int, text: str, form: str, value: Value) -> None:
+    def formula(self, index: int, text: str, form: str, value: float | None) -> None:
         """A formula in the row before the next, with what it comes to now."""
         shown = "" if value is None else value
         self._sheet.write_formula(self.row - 1, index, text, self._formats[form], shown)
@@ -121,16 +144,17 @@ class _Sheet:
         self.row += 1
 
 
-def _order(sheet: _Sheet, document: OrderDocument) -> None:
+def _order(sheet: _Sheet, document: OrderDocument) -> str:
+    """The sheet to read and print; the result is its cell of the cards in a lot, which lots follow."""
     sheet.one_page()
     sheet.line([title(document)], ["title"])
-    sheet.line([status(document)], ["good" if document.ready else "bad"])
+    sheet.line([status(document)], [_SHADES[document.readiness]])
     for blocker in document.blockers:
         sheet.line(["because", blocker], ["bold", "text"])
     for words in filter(None, (document.spread, evidence_words(document))):
         sheet.line([None, words], ["text", "text"])
     sheet.skip()
-    _ordered(sheet, document)
+    lot_size = _ordered(sheet, document)
     sheet.skip()
     for label, words in purpose_lines(document):
         sheet.line([label, words], ["bold", "text"])
@@ -138,18 +162,28 @@ def _order(sheet: _Sheet, document: OrderDocument) -> None:
     _hours(sheet, document)
     sheet.skip()
     _margin(sheet, document)
+    return lot_size
 
 
-def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
+def _ordered(sheet: _Sheet, document: OrderDocument) -> str:
     card, cost, idle = document.card, document.cost, document.idle
     sheet.line(["card", card.name], ["bold", "text"])
     sheet.line(["card, catalog id", card.card], ["bold", "text"])
     sheet.line(["arrangement", card.arrangement], ["bold", "text"])
     needed = sheet.line(["cards needed", card.cards_needed], ["bold", "count"])
-    lots = sheet.line(["lots", card.lots], ["bold", "count"])
-    size = sheet.line(["cards a lot", card.lot_size], ["bold", "count"])
+    if card.ranks > 1:
+        sheet.line(["devices that share a layer", card.tensor_parallel_size], ["bold", "count"])
+        sheet.line(["stages of a pipeline", card.pipeline_parallel_size], ["bold", "count"])
+        sheet.line(["machines, at least", card.machines], ["bold", "count"])
+        sheet.line(["cards a machine, at most", card.cards_per_machine], ["bold", "count"])
+    lots = sheet.line(["lots", None], ["bold", "count"])
+    size = lots + 1
+    if card.lots is not None:
+        sheet.formula(1, f"=ROUNDUP(B{needed}/B{size},0)", "count", card.lots)
+    sheet.line(["cards a lot", card.lot_size], ["bold", "given count"])
+    lot_size = f"order!$B${size}"
     if card.lots is None:
-        return
+        return lot_size
     paid = sheet.line(["cards paid for", None], ["bold", "count"])
     sheet.formula(1, f"=B{lots}*B{size}", "count", card.cards_paid)
     left = sheet.line(["idle cards", None], ["bold", "count"])
@@ -166,34 +200,45 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
     source = f"terms!H{2 + [term.days for term in document.terms].index(document.term_days or 0)}"
     sheet.formula(1, f'=IF(ISNUMBER({source}),{source},"")', "money", cost.price_per_lot)
     total = sheet.line(["price", None], ["bold", "money"])
-    sheet.formula(1, f'=IF(ISNUMBER(B{price}),B{price}*B{lots},"")', "money", cost.total_price)
+    sheet.formula(1, f'=IF(ISNUMBER(B{price}),ROUND(B{price}*B{lots},2),"")', "money", cost.total_price)
     sheet.line(["of that for idle cards", None], ["bold", "money"])
-    of_idle = None if cost.total_price is None else cost.total_price * (0.0 if idle is None else idle.cost_share)
-    sheet.formula(1, f'=IF(ISNUMBER(B{total}),B{total}*B{share},"")', "money", of_idle)
-    if cost.total_price is None or cost.stale or cost.indicative:
+    of_idle = None if cost.total_price is None else 0.0 if idle is None else idle.price
+    sheet.formula(1, f'=IF(ISNUMBER(B{total}),ROUND(B{total}*B{share},2),"")', "money", of_idle)
+    if cost.total_price is None or cost.stale or cost.indicative or cost.odd:
         sheet.line(["about the price", price_words(document)], ["bold", "text"])
     sheet.line(["seller", cost.seller], ["bold", "text"])
-    sheet.line(["prices of", None if cost.date is None else str(cost.date)], ["bold", "text"])
+    sheet.line(["prices of", cost.date], ["bold", "date"])
     sheet.line(["offer book", cost.book], ["bold", "text"])
+    return lot_size
 
 
 def _hours(sheet: _Sheet, document: OrderDocument) -> None:
     work = document.work
     sheet.line(["inputs", work.inputs], ["bold", "count"])
     sheet.line(["tokens", work.tokens], ["bold", "count"])
-    sheet.line(["inputs/s of a worker", work.inputs_per_second], ["bold", "decimal"])
-    sheet.line(["tokens/s of a worker", work.tokens_per_second], ["bold", "decimal"])
-    first = sheet.line(["work, h", work.processing_hours], ["bold", "decimal"])
+    least, most = ", at least" if work.throughput_lower_bound else "", ", at most" if work.hours_upper_bound else ""
+    sheet.line([f"inputs/s of a worker{least}", work.inputs_per_second], ["bold", _rate(work.inputs_per_second)])
+    sheet.line([f"tokens/s of a worker{least}", work.tokens_per_second], ["bold", _rate(work.tokens_per_second)])
+    sheet.line(["evidence of these rates", work.throughput_evidence], ["bold", "text"])
+    first = sheet.line([f"work, h{most}", work.processing_hours], ["bold", _rate(work.processing_hours)])
     sheet.line(["set-up, h", work.setup_hours], ["bold", "decimal"])
     sheet.line(["checks, h", work.checks_hours], ["bold", "decimal"])
     last = sheet.line(["export, h", work.export_hours], ["bold", "decimal"])
-    sheet.line(["hours in all", None], ["bold", "decimal"])
+    sheet.line([f"hours in all{most}", None], ["bold", "decimal"])
     sheet.formula(1, f'=IF(ISNUMBER(B{first}),SUM(B{first}:B{last}),"")', "decimal", work.total_hours)
+    sheet.line(["evidence of the hours", work.hours_evidence], ["bold", "text"])
+
+
+def _rate(value: float | None) -> str:
+    """The format of a rate or a time: below one, in as many decimals as show three digits of it."""
+    return "decimal" if value is None or value >= 1 else "small" if value >= 0.001 else "tiny"
 
 
 def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     margin = document.margin
     sheet.line(["verdict", str(margin.verdict).replace("_", " ")], ["bold", "text"])
+    if margin.reason is not None:
+        sheet.line(["verdict, because", margin.reason], ["bold", "text"])
     sheet.line(["at once on a worker", margin.at_once], ["bold", "count"])
     sizes = (
         ("need (GiB)", margin.need_bytes),
@@ -207,11 +252,12 @@ def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     for label, size in sizes:
         sheet.line([label, None if size is None else size / GIB], ["bold", "decimal"])
     sheet.line(["most sequences that fit", margin.max_concurrency], ["bold", "count"])
-    sheet.line(["binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"], ["bold", "text"])
+    if margin.reason is None:
+        sheet.line(["binds", binding_words(margin)], ["bold", "text"])
     sheet.line(["evidence", evidence_text(margin.evidence, document.scenario_ran)], ["bold", "text"])
 
 
-def _terms(sheet: _Sheet, document: OrderDocument) -> None:
+def _terms(sheet: _Sheet, document: OrderDocument, lot_size: str) -> None:
     money = f" ({document.cost.currency})" if document.cost.currency else ""
     sheet.header(
         ["days", "hours", "for", "holds the work", "workers", "lots", "cards", f"price a lot{money}", f"price{money}"]
@@ -220,10 +266,24 @@ def _terms(sheet: _Sheet, document: OrderDocument) -> None:
     for term in document.terms:
         workers = term.workers if planned is None else planned
         number = sheet.line(
-            [term.days, term.hours, term.purpose, term_holds(term), workers, term.lots, term.cards, term.price_per_lot],
+            [
+                term.days,
+                term.hours,
+                term.purpose,
+                term_holds(document, term),
+                workers,
+                term.lots,
+                term.cards,
+                term.price_per_lot,
+            ],
             ["cell", "cell", "text", "text", "cell", "cell", "cell", "price"],
         )
-        text = f'=IF(AND(ISNUMBER(H{number}),ISNUMBER(F{number})),H{number}*F{number},"")'
+        if term.lots is not None:
+            # A card of several devices holds as many ranks, those of two workers among them.
+            cards = f"ROUNDUP(E{number}*{document.card.ranks}/{document.card.devices_per_card},0)"
+            sheet.formula(5, f"=ROUNDUP({cards}/{lot_size},0)", "cell", term.lots)
+            sheet.formula(6, f"=F{number}*{lot_size}", "cell", term.cards)
+        text = f'=IF(AND(ISNUMBER(H{number}),ISNUMBER(F{number})),ROUND(H{number}*F{number},2),"")'
         sheet.formula(8, text, "sum", term.total_price)
 
 
@@ -260,13 +320,16 @@ def _job(sheet: _Sheet, document: OrderDocument) -> None:
 def _environment(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.header(["component", "figures made with", "origin", "needed on the card", "source"])
     for one in document.environment:
-        sheet.line([one.component, one.declared, one.origin, one.needed, one.source], ["text"] * 5)
+        sheet.line(
+            [one.component, *declared(one), one.needed or "not known", one.source if one.needed else None], ["text"] * 5
+        )
 
 
 def _checks(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.header(["check on arrival", "command", "what has to come out"])
-    for one in document.checks:
-        sheet.line([one.title, one.command, one.expect], ["text", "code", "text"])
+    for number, one in enumerate(document.checks, start=1):
+        decides = " (decides)" if one.decides else ""
+        sheet.line([f"{number}. {one.title}{decides}", one.command, one.expect], ["text", "code", "text"])
     sheet.skip()
     sheet.line(["save at the end", "how", None], ["head", "head", "head"])
     for saved in document.save:
