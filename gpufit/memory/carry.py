@@ -105,7 +105,7 @@ class Carrier:
     workspace_bytes: int
     """The card's library workspace beyond the one inside the measured temporaries; absent while loading."""
     dequantised_bytes: int
-    """What weights grow by where the card lacks their dtype and they are widened at load."""
+    """What all weights grow by where the card lacks their dtype and they are widened at load."""
     scratch_uncertainty: float
     """Share of temporaries and activations that may be more or less on the card."""
     replaced: bool
@@ -128,7 +128,7 @@ class Carrier:
         """What one predicted phase needs of the card."""
         parts = msgspec.structs.replace(
             prediction.parts,
-            weights_bytes=prediction.parts.weights_bytes + self.dequantised_bytes,
+            weights_bytes=prediction.parts.weights_bytes + self._dequantised(prediction),
             temporaries_bytes=prediction.parts.temporaries_bytes + self._workspace_in(prediction.phase),
         )
         return PhaseNeed(
@@ -146,7 +146,7 @@ class Carrier:
 
     def point_bytes(self, prediction: PhasePrediction) -> int:
         """The point of that need alone: what a search asks again and again, as it does for both bounds."""
-        beside = self.context_bytes + self.between_cards.point_bytes + self.dequantised_bytes
+        beside = self.context_bytes + self.between_cards.point_bytes + self._dequantised(prediction)
         return beside + self._workspace_in(prediction.phase) + prediction.allocated_bytes
 
     def lower_bytes(self, prediction: PhasePrediction) -> int:
@@ -154,7 +154,7 @@ class Carrier:
         least = max(
             (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
         )
-        beside = self.context_bytes + self.between_cards.lower_bytes + self.dequantised_bytes
+        beside = self.context_bytes + self.between_cards.lower_bytes + self._dequantised(prediction)
         return max(beside + self._workspace_in(prediction.phase) + least, 0)
 
     def upper_bytes(self, prediction: PhasePrediction) -> int:
@@ -163,7 +163,7 @@ class Carrier:
         most = max(
             (one.upper_bytes + self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
         )
-        allocated = most + self.dequantised_bytes + self._workspace_in(prediction.phase)
+        allocated = most + self._dequantised(prediction) + self._workspace_in(prediction.phase)
         fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
         beside = self.context_bytes + self.context_spread_bytes + self.between_cards.upper_bytes
         return beside + allocated + fragmentation
@@ -171,6 +171,10 @@ class Carrier:
     def _scales(self, prediction: PhasePrediction) -> bool:
         """Whether a figure that a device gave goes to another; what nobody measured is as it was wherever it goes."""
         return self.replaced and prediction.evidence not in (Evidence.SIMULATED, Evidence.COMPUTED)
+
+    def _dequantised(self, prediction: PhasePrediction) -> int:
+        """What the weights that are there grow by: one of several cards holds some, each of a byte or more."""
+        return min(self.dequantised_bytes, prediction.parts.weights_bytes)
 
     def _workspace_in(self, phase: Phase) -> int:
         return 0 if phase is Phase.LOAD else self.workspace_bytes

@@ -16,7 +16,7 @@ from gpufit.advice.verdict import Verdict, judge
 from gpufit.catalog.record import Peaks
 from gpufit.errors import UsageError
 from gpufit.flows import load_named_profile
-from gpufit.memory.adapt import Change, Changed
+from gpufit.memory.adapt import Change, Changed, on_ranks
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.held import Cache, Compute, Held, Weights
@@ -251,6 +251,16 @@ class TestOnACard:
             assert carrier.dequantised_bytes == 100_025_000
             assert any("FP8 weights are counted at two bytes each" in remark for remark in carrier.remarks)
         assert carrier_to(make_card(), held.profile, same_card=False).dequantised_bytes == 0
+
+    def test_one_of_two_cards_dequantises_no_more_than_it_holds(self) -> None:
+        """60,000,000 B of weights on a rank, at most all of them FP8: so many more, not the 100,025,000 of all."""
+        held = predictor_of(half(), Held(weights=Weights.FP8))
+        rank = Changed(held, on_ranks(Shard(ranks=2, weights_bytes=60_000_000, kv_share=0.5)))
+        carrier = carrier_to(self.CARD, held.profile, same_card=False, ranks=2)
+        load = rank.at(SHAPE)[0]
+        assert carrier.need(load).parts.weights_bytes == 120_000_000
+        whole_load = held.at(SHAPE)[0]
+        assert carrier.need(whole_load).parts.weights_bytes == 156_025_000 + 100_025_000
 
     def test_products_in_16_bits_are_missing_on_no_card(self) -> None:
         profile = predictor_of(whole(), Held(compute=Compute.BITS_16)).profile
