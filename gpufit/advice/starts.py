@@ -86,7 +86,7 @@ def _judge(asked: Asked, card: Card, lot_size: int, more: Sequence[Asked], chang
         plans=plans,
         changes=changes.of(card, served, most, longest, plans, lot_size),
         remarks=(*attempt.remarks(served), *_spanning(asked.question, card)),
-        no_plan="" if plans else no_start_plan(card, asked.question, more),
+        no_plan="" if plans else served.start.refused or no_start_plan(card, asked.question, more),
     )
 
 

@@ -8,7 +8,7 @@ from gpufit.advice.machines import devices_in_one, machine_words
 from gpufit.advice.verdict import Devices
 from gpufit.catalog.record import Card
 
-_UNKNOWN = "no plan: nobody has reported how much memory software sees on it"
+_UNKNOWN = "nobody has reported what software sees on this card, so it is not judged"
 _UNPROMISED = "no plan: nothing is promised on this card (its other remarks say why)"
 
 

@@ -334,7 +334,7 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         idle_hosts_copies=None if best is None else best.remainder.copies,
         idle_hosts_sequences=None if best is None else best.remainder.sequences,
         prices=prices_of(offered, None if best is None else best.cards_needed, rate),
-        remarks=(*verdict.remarks, *untimed, *_spanning(profile, verdict), *filter(None, (advice.no_plan,))),
+        remarks=with_no_plan((*verdict.remarks, *untimed, *_spanning(profile, verdict)), advice.no_plan),
         evidence=verdict.evidence,
         throughput=None if rate is None else throughput_figures(rate),
         arrangements=arrangement_figures(
@@ -344,6 +344,11 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         reason=verdict.reason,
         no_plan=advice.no_plan,
     )
+
+
+def with_no_plan(remarks: tuple[str, ...], no_plan: str) -> tuple[str, ...]:
+    """A card's remarks with why no number of it is named, where that is not among them already."""
+    return remarks if not no_plan or no_plan in remarks else (*remarks, no_plan)
 
 
 def _spanning(profile: Profile, verdict: CardVerdict) -> tuple[str, ...]:

@@ -101,7 +101,8 @@ def _verdict_words(judged: Judged) -> str:
         )
     if row.verdict is Verdict.DOES_NOT_FIT:
         no_plan = judged.asked.cards[0].no_plan or "the plan that was tried does not serve it"
-        return f"{row.card}: does not fit, and {no_plan}: {why}; gpufit fit names cards that do"
+        reasons = f"and {no_plan}: {why}" if no_plan != why else no_plan
+        return f"{row.card}: does not fit, {reasons}; gpufit fit names cards that do"
     if row.reason is not None:
         return f"{row.card}: too close: {why}: on one such card, before more are ordered"
     return f"{row.card}: too close: {why}; measure on one such card before more are ordered"

@@ -29,7 +29,7 @@ from gpufit.profile.record import (
     Quantization,
     weakest,
 )
-from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, with_no_plan
 from gpufit.report.plans import ArrangementFigures, arrangement_figures, change_figures
 from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
@@ -113,7 +113,7 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> Card
         idle_hosts_copies=None if best is None else best.idle_hosts_copies,
         idle_hosts_sequences=None if best is None else best.idle_hosts_sequences,
         prices=prices_of(offered, None if best is None else best.cards_needed),
-        remarks=(*verdict.remarks, *filter(None, (verdict.no_plan,))),
+        remarks=with_no_plan(verdict.remarks, verdict.no_plan),
         evidence=served.start.evidence,
         arrangements=plans,
         changes=change_figures(verdict.changes),

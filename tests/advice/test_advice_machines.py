@@ -78,5 +78,5 @@ def test_why_no_number_is_named_tells_what_was_tried() -> None:
     assert no_plan_words(board, True, [Devices(16)], ["why"]) == (
         "none of the plans tried serves it: copies over 16 devices each (why)"
     )
-    assert "how much memory" in no_plan_words(make_card(capacity_gib=None), False, tried, [])
+    assert "nobody has reported" in no_plan_words(make_card(capacity_gib=None), False, tried, [])
     assert "nothing is promised" in no_plan_words(board, False, tried, [])

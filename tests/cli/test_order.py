@@ -360,7 +360,7 @@ def test_what_no_machine_holds_is_ordered_as_stages_over_machines(gpufit: Run, g
         2,
     )
     assert (card["cards_needed"], card["machines"], card["cards_per_machine"]) == (16, 2, 8)
-    links, started = (document["checks"][at] for at in (1, -1))
+    links, started = (document["checks"][at] for at in (1, -2))
     assert "the 8 devices of each stage in one machine" in links["expect"]
     assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in started["command"]
 

@@ -394,8 +394,8 @@ def test_what_ran_out_of_memory_on_the_very_card_is_the_reason() -> None:
     ]
     document = order(Ask(term_days=3), profile=msgspec.structs.replace(one, cells=tuple(lost)))
     assert document.blockers == (
-        "x1-80gb: does not fit, and none of the plans tried serves it: whole copies (the profile does not tell how the "
-        "model divides over cards): context 512 x 1 ran out of memory on this very card; gpufit fit names cards that do",
+        "x1-80gb: does not fit, and none of the plans tried serves it: whole copies (the profile does not tell how "
+        "the model divides over cards): context 512 x 1 ran out of memory on this very card; gpufit fit names cards that do",
     )
 
 

@@ -102,7 +102,7 @@ def _question(document: FitDocument) -> Markup:
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
-_WRAPPED = ("binding", "lots")
+_WRAPPED = ("binding", "why_not", "lots")
 """Columns whose words go over several lines, so that all columns stay in sight."""
 
 
@@ -198,7 +198,7 @@ def _plans(document: FitDocument) -> list[Markup]:
                 element("th", one.text(row, plan), scope="row")
                 if one.key == "card"
                 else element(
-                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
+                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left wraps" if one.words else None
                 )
                 for one in columns
             ),
