@@ -17,6 +17,7 @@ from gpufit.catalog.offers import Offers
 from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.check import faults
+from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor, predict
 from gpufit.memory.terms import Shape
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
+    from gpufit.memory.held import Held
     from gpufit.report.check_document import CheckDocument
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.order_document import OrderDocument
@@ -54,22 +56,36 @@ class VerifyAsk:
 
 
 def fit(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card] = ()
+    profile: Profile,
+    where: str,
+    shape: Shape,
+    catalog: Catalog,
+    offers: Offers,
+    cards: Sequence[Card] = (),
+    held: Held | None = None,
 ) -> FitDocument:
-    """Judge a profile against cards (all of the catalog's when none are named) at one shape.
+    """Judge a profile against cards (all of the catalog's when none are named) at one shape; `held`: as if its model
+    were held and computed so, which is worked out and never `measured`.
 
-    Raises UsageError when the model cannot take the shape, or the profile cannot answer for it.
+    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, or a choice of `held` does
+    not apply to it.
     """
-    return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards)
+    return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards, held)
 
 
 def judge_cards(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, cards: Sequence[Card]
+    profile: Profile,
+    where: str,
+    shape: Shape,
+    catalog: Catalog,
+    offers: Offers,
+    cards: Sequence[Card],
+    held: Held | None = None,
 ) -> FitDocument:
     """The same for these cards and no others; for none, the document says what is needed of any card."""
     check_position_limit(profile, shape)
     measured_on = profiled_card(profile, catalog)
-    predictor = Predictor(profile)
+    predictor = predictor_of(profile, held)
 
     def judged(card: Card) -> CardVerdict:
         return judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card)
@@ -86,7 +102,8 @@ def judge_cards(
         plans = plans_for(one, divisions, shape, lot_size)
         changes = nearest_changes(one, alternatives, shape, every, plans, lot_size)
         advice.append(CardAdvice(one, plans, changes, "" if plans else no_plan(one, divisions)))
-    return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers)
+    otherwise = predictor if isinstance(predictor, Otherwise) else None
+    return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers, otherwise)
 
 
 def choose_offers(catalog: Catalog, names: Sequence[str], today: datetime.date) -> Offers:

@@ -10,17 +10,10 @@ from functools import cached_property
 from gpufit.advice.arrangements import Division, Plan, divisions_of, fewest_cards
 from gpufit.advice.verdict import CardVerdict, Verdict, surely_enough
 from gpufit.catalog.record import Card
-from gpufit.memory.adapt import Changed, Predicts, in_bits, with_kv_bytes, with_weight_bits
+from gpufit.memory.adapt import FOUR_BITS, FP8_BITS, Changed, Predicts, in_bits, with_kv_bytes, with_weight_bits
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Layout
-
-FP8_BITS = 8.002
-"""FP8 weights with a float32 scale for each block of 128 x 128: 8 + 32 / 16,384 bits
-(https://huggingface.co/docs/transformers/quantization/finegrained_fp8)."""
-FOUR_BITS = 4.16
-"""GPTQ and AWQ in groups of 128: 4 bits, a 16-bit scale and a 4-bit zero point for each group, 4 + 20 / 128
-(https://huggingface.co/docs/transformers/quantization/awq)."""
 
 
 class ChangeKind(enum.StrEnum):

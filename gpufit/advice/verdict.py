@@ -151,7 +151,7 @@ def judge(
     needs = tuple(carrier.need(one) for one in predictor.at(shape))
     worst = worst_phase(needs)
     capacity = card.capacity_bytes
-    fitting = _Fitting(predictor, carrier, capacity or 0, shape, _limits(predictor.profile) if same_card else ())
+    fitting = _Fitting(predictor, carrier, capacity or 0, shape, limits_of(predictor.profile) if same_card else ())
     verdict = _verdict(needs, capacity, fitting)
     promised = capacity is not None and carrier.unpromised is None
     concurrency = fitting.concurrency() if promised else None
@@ -188,7 +188,7 @@ def _reason(verdict: Verdict, phases: Sequence[PhaseNeed], capacity: int | None,
     return None
 
 
-def _limits(profile: Profile) -> tuple[Shape, ...]:
+def limits_of(profile: Profile) -> tuple[Shape, ...]:
     """The shapes that ran out of the device's own memory; a lower ceiling put on the run says nothing of the card."""
     return tuple(
         Shape(cell.context_tokens, cell.new_tokens, cell.concurrency)

@@ -7,6 +7,7 @@ as it was; on a rank of several it is at least its share and at most the whole o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,7 +15,7 @@ import msgspec
 
 from gpufit.memory.predict import MomentPrediction, PhasePrediction, untested_margin_share
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Layout, Parts, Phase, Profile, Shard, weakest
+from gpufit.profile.record import DtypeShare, Evidence, Layout, Parts, Phase, Profile, Shard, weakest
 
 
 class Predicts(Protocol):
@@ -42,6 +43,9 @@ class Change:
     """At the most; None: the same."""
     scratch_share: float = 1.0
     """Of temporaries, activations and outputs, what is surely left; all of it may be."""
+    scratch_factor: float = 1.0
+    """What temporaries, activations and outputs are multiplied by outside loading, where they are held in another
+    dtype. Kernels keep some of them in float32 either way, so that it lies anywhere between this and as it was."""
     scratch_upper_bytes: int = 0
     """What temporaries may grow by, outside loading."""
 
@@ -105,11 +109,11 @@ def in_bits(layout: Layout, bits: float) -> Layout:
     them. In older profiles, which do not tell what of a layer is linear, layers stay as they are."""
     layer, rest = layout.largest_layer_bytes, layout.largest_layer_rest_bytes
     if rest is not None and layout.largest_layer_linear_elements is not None:
-        layer = min(layer, rest + math.ceil(layout.largest_layer_linear_elements * bits / 8))
+        layer = min(layer, rest + quantised_bytes(layout.largest_layer_linear_elements, bits))
     return msgspec.structs.replace(
         layout,
         largest_layer_bytes=layer,
-        linear_bytes=min(layout.linear_bytes, math.ceil(layout.linear_elements * bits / 8)),
+        linear_bytes=min(layout.linear_bytes, quantised_bytes(layout.linear_elements, bits)),
         shards=tuple(_shard_in_bits(one, bits) for one in layout.shards),
     )
 
@@ -127,19 +131,28 @@ def with_kv_bytes(profile: Profile, element_bytes: int) -> Change | None:
     """The KV cache in elements of so many bytes, its scales left out; None where it is held so already, or nothing
     tells. A layer's worth may stand in the compute dtype beside it while attention reads it."""
     held = sum(share.size_bytes for share in profile.precision.kv)
-    wide = [share for share in profile.precision.kv if share.dtype in _ITEM_BYTES]
-    if not held or not wide or sum(share.size_bytes for share in wide) < held:
-        return None
-    elements = sum(share.size_bytes // _ITEM_BYTES[share.dtype] for share in wide)
-    share = elements * element_bytes / held
-    return Change(kv_share=share) if share < 1 else None
+    smaller = sum(share.size_bytes for share in kv_shares(profile.precision.kv, element_bytes))
+    known = all(share.dtype in _ITEM_BYTES or share.dtype in _COUNTERS for share in profile.precision.kv)
+    return Change(kv_share=smaller / held) if known and smaller < held else None
+
+
+def kv_shares(kv: Sequence[DtypeShare], element_bytes: int) -> tuple[DtypeShare, ...]:
+    """What a cache holds where every element that took more takes so many bytes."""
+    wider = {dtype: size for dtype, size in _ITEM_BYTES.items() if size > element_bytes}
+    moved = [share for share in kv if share.dtype in wider]
+    size = sum(share.size_bytes // wider[share.dtype] * element_bytes for share in moved)
+    kept = tuple(share for share in kv if share.dtype not in wider)
+    if not moved:
+        return kept
+    tensors = sum(share.tensors for share in moved)
+    return (DtypeShare(dtype=DTYPE_OF_BYTES[element_bytes], size_bytes=size, tensors=tensors), *kept)
 
 
 def with_weight_bits(profile: Profile, layout: Layout, bits: float) -> Change | None:
     """Linear layers and experts in so many bits an element, scales included, all other weights as they are; None where
     that is no less. Kernels that lack a fused product dequantise one matrix at a time."""
     weights = sum(share.size_bytes for share in profile.precision.resident)
-    less = layout.linear_bytes - math.ceil(layout.linear_elements * bits / 8)
+    less = layout.linear_bytes - quantised_bytes(layout.linear_elements, bits)
     if less <= 0:
         return None
     matrix = layout.largest_linear_elements * layout.linear_bytes / layout.linear_elements
@@ -149,11 +162,32 @@ def with_weight_bits(profile: Profile, layout: Layout, bits: float) -> Change | 
     return Change(weights_bytes=weights - less, scratch_upper_bytes=math.ceil(matrix))
 
 
-_ITEM_BYTES = {"float16": 2, "bfloat16": 2, "float32": 4}
+def quantised_bytes(elements: int, bits: float) -> int:
+    """Bytes of so many elements at a number of bits with up to three decimals, rounded up."""
+    return -(-elements * round(bits * 1000) // 8000)
+
+
+SIXTEEN_BITS = "16-bit"
+"""A dtype that is worked out: float16 or bfloat16, of which a card takes the one that it has."""
+FP8 = "float8_e4m3fn"
+DTYPE_OF_BYTES = {1: FP8, 2: SIXTEEN_BITS}
+
+FP8_BITS = 8.002
+"""FP8 weights with a float32 scale for each block of 128 x 128: 8 + 32 / 16,384 bits
+(https://huggingface.co/docs/transformers/quantization/finegrained_fp8)."""
+FOUR_BITS = 4.16
+"""GPTQ and AWQ in groups of 128: 4 bits, a 16-bit scale and a 4-bit zero point for each group, 4 + 20 / 128
+(https://huggingface.co/docs/transformers/quantization/awq)."""
+
+_ITEM_BYTES = {"float16": 2, "bfloat16": 2, SIXTEEN_BITS: 2, "float32": 4}
 """Dtypes of a cache that is not quantised, in bytes an element."""
+_COUNTERS = ("int64", "int32")
+"""Of positions, which a cache of sliding layers holds beside keys and values: they stay."""
 
 
 def _changed(prediction: PhasePrediction, change: Change) -> PhasePrediction:
+    if prediction.phase is Phase.LOAD and change.scratch_factor != 1:
+        change = replace(change, scratch_factor=1.0)
     return replace(
         prediction,
         parts=_parts(prediction.parts, change, change.kv_share),
@@ -167,10 +201,15 @@ def _changed(prediction: PhasePrediction, change: Change) -> PhasePrediction:
             )
             for one in prediction.moments
         ),
-        evidence=prediction.evidence
-        if prediction.evidence in (Evidence.SIMULATED, Evidence.COMPUTED)
-        else weakest([prediction.evidence, Evidence.SCALED]),
+        evidence=worked_out(prediction.evidence),
     )
+
+
+def worked_out(evidence: Evidence) -> Evidence:
+    """What a figure is after a change: what nobody measured stays as it was, all else is carried by a rule."""
+    if evidence in (Evidence.SIMULATED, Evidence.COMPUTED):
+        return evidence
+    return weakest([evidence, Evidence.SCALED])
 
 
 def _parts(parts: Parts, change: Change, kv_share: float) -> Parts:
@@ -181,17 +220,29 @@ def _parts(parts: Parts, change: Change, kv_share: float) -> Parts:
         parts,
         weights_bytes=weights,
         kv_cache_bytes=math.ceil(parts.kv_cache_bytes * kv_share),
+        outputs_bytes=math.ceil(parts.outputs_bytes * change.scratch_factor),
+        activations_bytes=math.ceil(parts.activations_bytes * change.scratch_factor),
+        temporaries_bytes=math.ceil(parts.temporaries_bytes * change.scratch_factor),
         rounding_bytes=min(rounding, parts.rounding_bytes),
     )
 
 
+def _scratch(parts: Parts) -> int:
+    return parts.temporaries_bytes + parts.activations_bytes + parts.outputs_bytes
+
+
 def _lower(parts: Parts, lower: int, change: Change) -> int:
-    scratch = parts.temporaries_bytes + parts.activations_bytes + parts.outputs_bytes
-    spared = parts.total_bytes - _parts(parts, change, change.kv_share).total_bytes
-    return max(lower - spared - math.floor(scratch * (1 - change.scratch_share)), 0)
+    """Scratch that grows may all be as it was."""
+    after = _parts(parts, change, change.kv_share)
+    spared = parts.total_bytes - after.total_bytes
+    grown = max(_scratch(after) - _scratch(parts), 0)
+    return max(lower - spared - grown - math.floor(_scratch(parts) * (1 - change.scratch_share)), 0)
 
 
 def _upper(parts: Parts, upper: int, change: Change, phase: Phase) -> int:
-    share = change.kv_share if change.kv_share_upper is None else change.kv_share_upper
-    spared = parts.total_bytes - _parts(parts, change, share).total_bytes
-    return upper - spared + (0 if phase is Phase.LOAD else change.scratch_upper_bytes)
+    """Scratch that shrinks may all be as it was; with one that grows, all that is uncertain of it grows."""
+    after = _parts(parts, change, change.kv_share if change.kv_share_upper is None else change.kv_share_upper)
+    spared = parts.total_bytes - after.total_bytes
+    shrunk = max(_scratch(parts) - _scratch(after), 0)
+    margin = math.ceil((upper - parts.total_bytes) * max(change.scratch_factor - 1, 0))
+    return upper - spared + shrunk + max(margin, 0) + (0 if phase is Phase.LOAD else change.scratch_upper_bytes)

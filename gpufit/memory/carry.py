@@ -105,7 +105,7 @@ class Carrier:
     workspace_bytes: int
     """The card's library workspace beyond the one inside the measured temporaries; absent while loading."""
     dequantised_bytes: int
-    """What weights grow by where the card lacks their dtype and they are widened at load."""
+    """What all weights grow by where the card lacks their dtype and they are widened at load."""
     scratch_uncertainty: float
     """Share of temporaries and activations that may be more or less on the card."""
     replaced: bool
@@ -119,39 +119,51 @@ class Carrier:
     between_cards: Amount = NOTHING
     """Buffers of the communication library, where several cards share every layer."""
 
+    @property
+    def beside_bytes(self) -> int:
+        """What the card's own adds to what is allocated, in every phase but loading."""
+        return self.context_bytes + self.between_cards.point_bytes + self.dequantised_bytes + self.workspace_bytes
+
     def need(self, prediction: PhasePrediction) -> PhaseNeed:
         """What one predicted phase needs of the card."""
         parts = msgspec.structs.replace(
             prediction.parts,
-            weights_bytes=prediction.parts.weights_bytes + self.dequantised_bytes,
+            weights_bytes=prediction.parts.weights_bytes + self._dequantised(prediction),
             temporaries_bytes=prediction.parts.temporaries_bytes + self._workspace_in(prediction.phase),
         )
-        added = parts.total_bytes - prediction.allocated_bytes
-        least = max(
-            (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
-        )
-        between = self.between_cards
-        lower = self.context_bytes + between.lower_bytes + least + added
         return PhaseNeed(
             phase=prediction.phase,
             parts=parts,
             context_bytes=self.context_bytes,
-            other_bytes=between.point_bytes,
-            need_bytes=self.context_bytes + between.point_bytes + parts.total_bytes,
-            need_lower_bytes=max(lower, 0),
+            other_bytes=self.between_cards.point_bytes,
+            need_bytes=self.point_bytes(prediction),
+            need_lower_bytes=self.lower_bytes(prediction),
             need_upper_bytes=self.upper_bytes(prediction),
             evidence=weakest([prediction.evidence, Evidence.SCALED])
             if self._scales(prediction)
             else prediction.evidence,
         )
 
+    def point_bytes(self, prediction: PhasePrediction) -> int:
+        """The point of that need alone: what a search asks again and again, as it does for both bounds."""
+        beside = self.context_bytes + self.between_cards.point_bytes + self._dequantised(prediction)
+        return beside + self._workspace_in(prediction.phase) + prediction.allocated_bytes
+
+    def lower_bytes(self, prediction: PhasePrediction) -> int:
+        """Its lower bound alone."""
+        least = max(
+            (one.lower_bytes - self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
+        )
+        beside = self.context_bytes + self.between_cards.lower_bytes + self._dequantised(prediction)
+        return max(beside + self._workspace_in(prediction.phase) + least, 0)
+
     def upper_bytes(self, prediction: PhasePrediction) -> int:
-        """The upper bound of that need alone: what a search for the largest shape asks again and again."""
+        """Its upper bound alone."""
         # The moment that is highest here need not be so on a card: one with more scratch may take its place.
         most = max(
             (one.upper_bytes + self._scratch(one.parts, prediction.phase) for one in prediction.moments), default=0
         )
-        allocated = most + self.dequantised_bytes + self._workspace_in(prediction.phase)
+        allocated = most + self._dequantised(prediction) + self._workspace_in(prediction.phase)
         fragmentation = math.ceil(allocated * FRAGMENTATION_ALLOWANCE)
         beside = self.context_bytes + self.context_spread_bytes + self.between_cards.upper_bytes
         return beside + allocated + fragmentation
@@ -159,6 +171,10 @@ class Carrier:
     def _scales(self, prediction: PhasePrediction) -> bool:
         """Whether a figure that a device gave goes to another; what nobody measured is as it was wherever it goes."""
         return self.replaced and prediction.evidence not in (Evidence.SIMULATED, Evidence.COMPUTED)
+
+    def _dequantised(self, prediction: PhasePrediction) -> int:
+        """What the weights that are there grow by: one of several cards holds some, each of a byte or more."""
+        return min(self.dequantised_bytes, prediction.parts.weights_bytes)
 
     def _workspace_in(self, phase: Phase) -> int:
         return 0 if phase is Phase.LOAD else self.workspace_bytes
@@ -182,22 +198,23 @@ def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) ->
     """The carrier of a profile to a card; `same_card` says that it was measured on that very card, `ranks` how many of
     them share every layer."""
     device = profile.environment.device
+    worked_out = profile.evidence is Evidence.SCALED  # held otherwise than the run was, which nothing ran on this card
+    unpromised = None if same_card and not worked_out else _unpromised(card, profile)
     if same_card and device.context_bytes is not None:
         return Carrier(
             context_bytes=device.context_bytes,
             context_spread_bytes=max(_context_at_most(profile) - device.context_bytes, 0),
             workspace_bytes=0,
-            dequantised_bytes=0,
+            dequantised_bytes=_dequantised_bytes(card, profile) if worked_out else 0,
             scratch_uncertainty=0.0,
             replaced=False,
-            unpromised=None,
-            remarks=_remarks(card, profile, None),
+            unpromised=unpromised,
+            remarks=_remarks(card, profile, unpromised),
             between_cards=between_cards(ranks),
         )
     assumed = (
         () if _context_known(card) else ("no report of this card's driver context: the largest of any is assumed",)
     )
-    unpromised = None if same_card else _unpromised(card, profile)
     context = card_context_bytes(card)
     spread = card_context_upper_bytes(card) - context + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
     return Carrier(

@@ -46,3 +46,18 @@ class Held:
     def as_profiled(self) -> bool:
         """Nothing is changed."""
         return self == Held()
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """Each switch that changes something, by its field, with what it is set to."""
+        found = {"weights": self.weights, "compute": self.compute, "kv_cache": self.kv_cache}
+        return {name: str(value) for name, value in found.items() if value != AS_PROFILED}
+
+    @property
+    def words(self) -> str:
+        """The same in words: `weights FP8 and KV cache FP8`; empty where nothing is changed."""
+        return " and ".join(f"{TITLES[name]} {value}" for name, value in self.changed.items())
+
+
+TITLES = {"weights": "weights", "compute": "compute", "kv_cache": "KV cache"}
+"""The switches as they read on screen."""

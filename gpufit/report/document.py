@@ -19,6 +19,7 @@ from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
 from gpufit.memory.carry_words import rules, rules_without_card
 from gpufit.memory.growth import CacheGrowth, cache_growth
+from gpufit.memory.otherwise import Otherwise
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
@@ -66,6 +67,13 @@ class Scenario(Record, frozen=True, kw_only=True, omit_defaults=True):
     concurrency: int
     cached_tokens: int
     """Tokens a sequence holds at the end: context plus new tokens but the last, which is never fed back."""
+    weights: str | None = None
+    """What its weights are held in where that is not what was profiled: `16-bit`, `FP8`, `4-bit`; in JSON absent where
+    it is. Every figure is then worked out."""
+    compute: str | None = None
+    """The same of what it computes in: `float32`, `16-bit`."""
+    kv_cache: str | None = None
+    """The same of its KV cache: `16-bit`, `FP8`."""
 
 
 class PhaseFigures(Record, frozen=True, kw_only=True):
@@ -178,7 +186,7 @@ class FitDocument(Record, frozen=True, kw_only=True):
     scenario: Scenario
     scenario_ran: bool | None = None
     """Whether the profile ran this very scenario. False: its figures are those of a model fitted to what it did run;
-    null: rules answer, and nothing ran."""
+    null: rules answer (also for a model held otherwise than it was profiled), and nothing ran."""
     phases: dict[str, PhaseFigures]
     kv_cache_growth: CacheGrowth | None
     """How the cache grows: state, slope and knee; absent without a cache or a memory model."""
@@ -210,11 +218,13 @@ def build_fit_document(
     predictions: Sequence[PhasePrediction],
     advice: Sequence[CardAdvice],
     offers: Offers,
+    otherwise: Otherwise | None = None,
 ) -> FitDocument:
-    """Put a judged profile into the document that all formats render.
+    """Put a judged profile into the document that all formats render; `otherwise` is what was judged in its place.
 
     Without cards, what each phase needs is said for a card that nobody has named.
     """
+    run, profile = profile, profile if otherwise is None else otherwise.profile
     rows = tuple(_card_row(profile, shape, one, offers) for one in advice)
     books = book_figures(offers) if rows else ()
     nowhere = carrier_to_no_card(profile)
@@ -225,22 +235,33 @@ def build_fit_document(
         measured_on=profile.environment.device.name,
         model=profile.model,
         engine=profile.engine,
-        holds_for=_holds_for(profile, rows),
+        holds_for=_holds_for(profile, rows, otherwise),
         precision=profile.precision,
-        scenario=Scenario(
-            context_tokens=shape.context_tokens,
-            new_tokens=shape.new_tokens,
-            concurrency=shape.concurrency,
-            cached_tokens=shape.cached_tokens,
-        ),
-        scenario_ran=scenario_ran(profile, shape),
+        scenario=_scenario(shape, {} if otherwise is None else otherwise.held.changed),
+        scenario_ran=scenario_ran(run, shape) if otherwise is None else None,
         phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
         offers=offers.names,
         offer_books=books,
-        assumptions=_assumptions(profile, rows),
-        notes=(*_notes(profile, shape), *price_notes(books, [row.prices for row in rows])),
+        assumptions=(*(otherwise.words if otherwise else ()), *_assumptions(profile, rows)),
+        notes=(
+            *([otherwise.note] if otherwise else ()),
+            *_notes(run, shape),
+            *price_notes(books, [row.prices for row in rows]),
+        ),
+    )
+
+
+def _scenario(shape: Shape, held: dict[str, str]) -> Scenario:
+    return Scenario(
+        context_tokens=shape.context_tokens,
+        new_tokens=shape.new_tokens,
+        concurrency=shape.concurrency,
+        cached_tokens=shape.cached_tokens,
+        weights=held.get("weights"),
+        compute=held.get("compute"),
+        kv_cache=held.get("kv_cache"),
     )
 
 
@@ -253,10 +274,12 @@ def _assumptions(profile: Profile, rows: Sequence[CardRow]) -> tuple[str, ...]:
     return (*rules(profile.environment.device, untested=untested), *plans)
 
 
-def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
-    engine, model = profile.engine, profile.model.name
+def _holds_for(profile: Profile, rows: Sequence[CardRow], otherwise: Otherwise | None) -> str:
+    engine, model, held = profile.engine, profile.model.name, held_words(profile.precision)
     cards = rows[0].name if len(rows) == 1 else "each card by itself" if rows else "no card in particular"
-    return f"{model}, {engine.name} {engine.version} ({engine.attention}), {held_words(profile.precision)}, {cards}"
+    if otherwise is not None:
+        held = f"{held} as if with {otherwise.held.words}"
+    return f"{model}, {engine.name} {engine.version} ({engine.attention}), {held}, {cards}"
 
 
 def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) -> PhaseFigures:

@@ -10,6 +10,7 @@ from gpufit.report.cells import SYMBOLS, order_words, shared_words
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
 from gpufit.report.offer_lines import OfferLine, offer_lines
+from gpufit.report.summary import switched_words
 from gpufit.units import counted, format_tokens
 
 _SIGNS = "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown"
@@ -221,4 +222,5 @@ def _shape(document: FitDocument) -> str:
         new = f" ({scenario.new_tokens} of them new)" if scenario.new_tokens else ""
         return f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once"
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once"
+    held = switched_words(scenario)
+    return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once{held}"

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
+from gpufit.memory.held import TITLES
 from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import scenario_prefix
-from gpufit.report.document import FitDocument
+from gpufit.report.document import FitDocument, Scenario
 from gpufit.report.precision_words import compute_words
 from gpufit.report.start_text import start_headline, two_lines
 from gpufit.units import format_size, format_tokens
@@ -22,15 +23,22 @@ def headline(document: FitDocument) -> str:
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
+    held = switched_words(document.scenario)
     cards = len(document.cards)
     answer = f": fits {fits} of {cards} card{'s' if cards > 1 else ''}" if cards else ""
     return two_lines(
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
         f"profile of {document.measured_on}",
         f"{scenario_prefix(document)}context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at "
-        f"once{answer} · "
-        f"evidence: {evidence_text(document.evidence, document.scenario_ran)}",
+        f"once{held}{answer} · evidence: {evidence_text(document.evidence, document.scenario_ran)}",
     )
+
+
+def switched_words(scenario: Scenario) -> str:
+    """`, if weights FP8 and KV cache FP8`: what is held otherwise than it was profiled; empty where nothing is."""
+    found = {"weights": scenario.weights, "compute": scenario.compute, "kv_cache": scenario.kv_cache}
+    words = " and ".join(f"{TITLES[name]} {value}" for name, value in found.items() if value is not None)
+    return f", if {words}" if words else ""
 
 
 def remark_lines(document: FitDocument) -> list[str]:

@@ -53,6 +53,10 @@ LIGHT_COLOURS = LightColours()
 
 SCREENS: Mapping[View, str] = {
     View.CARDS: "cards:CardsScreen",
+    View.CURVE: "curve:CurveScreen",
+    View.GROWTH: "growth:GrowthScreen",
+    View.PRECISION: "precision:PrecisionScreen",
+    View.TIME: "time:TimeScreen",
     View.RUN: "run:RunScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""

@@ -90,6 +90,9 @@ QUESTION: tuple[Key, ...] = (
     Key(keys="plus,equals_sign", action=_press(Event.MORE), shown="", words="",
         footer="double the sequences at once", sign="+", group=_AT_ONCE),
     Key(keys="g", action="ask", shown="g", words="type the question: context, sequences at once, new tokens"),
+    Key(keys="w", action=_press(Event.WEIGHTS), shown="w", words="weights as profiled, or worked out in other bytes"),
+    Key(keys="c", action=_press(Event.COMPUTE), shown="c", words="compute as profiled, or worked out in another dtype"),
+    Key(keys="v", action=_press(Event.KV_CACHE), shown="v", words="KV cache as profiled, or worked out in other bytes"),
     Key(keys="p", action=_press(Event.NEXT_PROFILE), shown="p", footer="profile",
         words="the next profile, at the same scenario"),
     Key(keys="r", action=_press(Event.RESET), shown="r", footer="reset",
@@ -134,5 +137,29 @@ RUN: tuple[Key, ...] = (
     Key(keys="escape", action="leave", shown="escape", words="out of the form, so that single keys work again"),
 )  # fmt: skip
 
-OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS, View.RUN: RUN}
+CURVE: tuple[Key, ...] = (
+    Key(keys="up,k", action=_press(Event.UP), shown="up, down, k, j", words="the card above, below"),
+    Key(keys="down,j", action=_press(Event.DOWN), shown="", words=""),
+    Key(keys="x", action=_press(Event.AXIS), shown="x", footer="axis",
+        words="along the context, or along the sequences at once"),
+)  # fmt: skip
+
+PAGE: tuple[Key, ...] = (
+    Key(keys="up,k", action="scroll_page('up')", shown="up, down, k, j", words="scroll by a line"),
+    Key(keys="down,j", action="scroll_page('down')", shown="", words=""),
+    Key(keys="pageup", action="scroll_page('page up')", shown="page up, page down", words="scroll by a page"),
+    Key(keys="pagedown", action="scroll_page('page down')", shown="", words=""),
+    Key(keys="home", action="scroll_page('top')", shown="home, end", words="to the top, to the end"),
+    Key(keys="end", action="scroll_page('end')", shown="", words=""),
+)  # fmt: skip
+"""On screens that are pages."""
+
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {
+    View.CARDS: CARDS,
+    View.CURVE: CURVE,
+    View.GROWTH: PAGE,
+    View.PRECISION: PAGE,
+    View.TIME: PAGE,
+    View.RUN: RUN,
+}
 """The keys that one screen has alone."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from gpufit.memory.held import Held
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.state import Axis, View
 
@@ -64,3 +65,11 @@ class ProfileRead(Message):
     """None while nothing in it can be shown."""
     lines: tuple[str, ...]
     """What came of the run, in words; empty while it goes on."""
+
+
+@dataclass
+class HeldChosen(Message):
+    """Someone clicked a position of a switch."""
+
+    held: Held
+    """All three, with that one changed."""

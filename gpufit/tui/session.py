@@ -135,7 +135,7 @@ class Session:
             if len(self._answers) >= _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
             try:
-                self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers)
+                self._answers[key] = flows.fit(profile, loaded.where, to.shape, self.catalog, self.offers, held=to.held)
             except UsageError as error:
                 self._answers[key] = str(error)
         return self._answers[key]

@@ -11,8 +11,10 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpufit.advice.curve import Axis as Axis
 from gpufit.advice.limits import CEILING
 from gpufit.memory.held import Cache, Compute, Held, Weights
+from gpufit.memory.otherwise import choices
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
@@ -30,13 +32,6 @@ class View(enum.StrEnum):
     TIME = "Time"
     ORDER = "Order"
     RUN = "Run"
-
-
-class Axis(enum.StrEnum):
-    """What a curve runs along."""
-
-    CONTEXT = "context"
-    CONCURRENCY = "concurrency"
 
 
 class Event(enum.StrEnum):
@@ -128,8 +123,14 @@ def start_of(profile: Profile, shape: Shape) -> Start:
     model = profile.model
     limit = longest_context(model.position_limit, model.decodes_apart, shape.new_tokens)
     longest = CEILING if limit is None else max(limit, 1)
+    found = choices(profile)
     return Start(
-        replace(shape, context_tokens=min(shape.context_tokens, longest)), longest, decodes_apart=model.decodes_apart
+        replace(shape, context_tokens=min(shape.context_tokens, longest)),
+        longest,
+        decodes_apart=model.decodes_apart,
+        weights=tuple(one.value for one in found.weights if not one.why_not),
+        compute=tuple(one.value for one in found.compute if not one.why_not),
+        kv_cache=tuple(one.value for one in found.kv_cache if not one.why_not),
     )
 
 
@@ -179,6 +180,13 @@ def with_shape(state: ViewState, context_tokens: int, concurrency: int, new_toke
     answer to say."""
     new = state.shape.new_tokens if new_tokens is None else new_tokens
     return replace(state, shape=Shape(context_tokens, new, concurrency))
+
+
+def with_held(state: ViewState, held: Held) -> ViewState:
+    """Held so, as far as that applies to the profile; what does not leaves the state as it is."""
+    start = state.start
+    applies = held.weights in start.weights and held.compute in start.compute and held.kv_cache in start.kv_cache
+    return replace(state, held=held) if applies else state
 
 
 def with_profile(state: ViewState, index: int) -> ViewState:

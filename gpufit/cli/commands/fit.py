@@ -23,6 +23,7 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
+from gpufit.cli.held import add_held, held_of
 from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import refuse_own_input, write_document
 from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
@@ -33,6 +34,7 @@ from gpufit.units import format_tokens
 if TYPE_CHECKING:
     from gpufit.catalog.offers import Offers
     from gpufit.catalog.record import Card, Catalog
+    from gpufit.memory.held import Held
     from gpufit.memory.terms import Shape
     from gpufit.profile.record import Profile
     from gpufit.report.document import FitDocument
@@ -54,6 +56,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         "1, so that the context is all a sequence holds",
     )
     add_scenarios(parser)
+    add_held(parser)
     parser.add_argument(
         "--card",
         "--gpu",
@@ -77,7 +80,8 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     form = load_format(chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
-    judge = Judge(catalog, chosen_offers(arguments, catalog), tuple(find_cards(catalog, arguments.card)))
+    cards = tuple(find_cards(catalog, arguments.card))
+    judge = Judge(catalog, chosen_offers(arguments, catalog), cards, held_of(arguments.held))
     documents = [one for where in arguments.profiles for one in _answers(arguments, where, judge)]
     refuse_own_input(arguments.output, arguments.profiles)
     say_offers(judge.offers)
@@ -106,6 +110,7 @@ class Judge:
     catalog: Catalog
     offers: Offers
     cards: tuple[Card, ...]
+    held: Held
 
 
 def _answers(arguments: argparse.Namespace, where: str, judge: Judge) -> Iterator[FitDocument]:
@@ -132,6 +137,8 @@ def _answerer(arguments: argparse.Namespace, where: str, judge: Judge) -> Callab
         return lambda question: _judged(profile, where, _shape(question, profile), judge)
     check_engine_options(arguments)
     if arguments.engine == "vllm":
+        if not judge.held.as_profiled:
+            raise UsageError("--if is for profiles; a start of vLLM takes --quantization, --dtype and --kv-cache-dtype")
         return lambda question: _started(question, where, judge)
     say_estimated(where)
     return lambda question: _judged_estimate(question, where, judge)
@@ -140,7 +147,7 @@ def _answerer(arguments: argparse.Namespace, where: str, judge: Judge) -> Callab
 def _judged(profile: Profile, where: str, shape: Shape, judge: Judge) -> FitDocument:
     from gpufit import flows
 
-    return flows.fit(profile, where, shape, judge.catalog, judge.offers, judge.cards)
+    return flows.fit(profile, where, shape, judge.catalog, judge.offers, judge.cards, judge.held)
 
 
 def _judged_estimate(question: argparse.Namespace, model: str, judge: Judge) -> FitDocument:

@@ -1,0 +1,330 @@
+"""A curve as something to draw: both axes in doublings, a line a phase, a ceiling a card.
+
+What is drawn where is worked out here, without a plotting library; `paint` hands it to one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rich.color import Color
+from rich.style import Style
+
+from gpufit.advice.curve import Axis
+from gpufit.advice.limits import CEILING
+from gpufit.profile.record import Phase
+from gpufit.report.curve import CurveCard, CurveDocument, CurveLine
+from gpufit.report.curve_text import distinct_ceilings
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
+from gpufit.units import format_size, format_tokens
+
+if TYPE_CHECKING:
+    from textual_plotext import Plot
+
+PHASE_COLOURS: dict[Phase, str] = {
+    Phase.LOAD: "#8b95a7",
+    Phase.PREFILL: "#5b9bf8",
+    Phase.DECODE: "#c583e8",
+    Phase.FORWARD: "#5b9bf8",
+}
+"""Beside the phase's name at the end of its line."""
+
+NEIGHBOURS = 2
+"""Cards above and below the selected one whose ceilings are drawn."""
+
+HERE, ESTIMATE, SURELY, POSSIBLY, RAN, FULL = "┊", "\u00d7", "[", "]", "o", "✗"
+SELECTED_RAIL, RAIL, DOMAIN_RAIL = "━", "─", "▁"
+_LABELLED_MARGIN = 110
+"""Columns from which the ceilings of all other cards have their names at the right."""
+
+
+@dataclass(frozen=True)
+class Stroke:
+    """One run of marks."""
+
+    xs: tuple[float, ...]
+    ys: tuple[float, ...]
+    marker: str
+    colour: str
+    joined: bool = True
+    """Whether the marks are joined to a line."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """Words in the plot."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+    align: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A whole plot; places are log2 of tokens or sequences, heights log2 of bytes."""
+
+    x_range: tuple[float, float]
+    y_range: tuple[float, float]
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+    margin: tuple[tuple[float, str], ...]
+    """Ceilings that are only named, at the right."""
+    strokes: tuple[Stroke, ...]
+    """In the order they are painted: later ones are in front."""
+    labels: tuple[Label, ...]
+
+
+def shown_cards(document: CurveDocument, listed: Sequence[str], selected: int) -> tuple[CurveCard, ...]:
+    """The selected card and its neighbours in the list, in the list's order."""
+    cards = {card.card: card for card in document.cards}
+    first = max(min(selected - NEIGHBOURS, len(listed) - 2 * NEIGHBOURS - 1), 0)
+    return tuple(cards[one] for one in listed[first : first + 2 * NEIGHBOURS + 1] if one in cards)
+
+
+def picture(
+    document: CurveDocument, near: Sequence[CurveCard], selected: str | None, width: int, height: int
+) -> Picture:
+    """The plot of a curve with the ceilings of `near`, in so many columns and rows."""
+    rails = _rails(near, selected)
+    x_range = _x_range(document, near)
+    y_range = _y_range(document, rails, 2 ** x_range[1])
+    shown = _a_row_each(rails, y_range, height)
+    return Picture(
+        x_range=x_range,
+        y_range=y_range,
+        x_ticks=tuple(_x_ticks(document, x_range, width)),
+        y_ticks=tuple(_y_ticks(y_range, height)),
+        margin=tuple(_margin(document, rails, y_range, height)) if width >= _LABELLED_MARGIN else (),
+        strokes=(
+            *_here(document, y_range),
+            *_domain(document, y_range),
+            *(stroke for line in document.lines for stroke in _phase(document, line)),
+            *(stroke for rail in shown for stroke in _ceiling(document, rail, x_range)),
+            *_cells(document),
+        ),
+        labels=(*_phase_labels(document, x_range, width), *(_ceiling_label(rail, x_range) for rail in shown)),
+    )
+
+
+@dataclass(frozen=True)
+class _Rail:
+    """A ceiling and the cards that have it, the selected one first."""
+
+    size_bytes: int
+    cards: tuple[CurveCard, ...]
+    selected: bool
+
+
+def _rails(near: Sequence[CurveCard], selected: str | None) -> tuple[_Rail, ...]:
+    """The ceilings to draw, that of the selected card last, so that it stands in front."""
+    found = []
+    for size, cards in distinct_ceilings(near):
+        ordered = tuple(sorted(cards, key=lambda card: card.card != selected))
+        if size > 0:
+            found.append(_Rail(size, ordered, ordered[0].card == selected))
+    return tuple(sorted(found, key=lambda rail: rail.selected))
+
+
+def _a_row_each(rails: Sequence[_Rail], y_range: tuple[float, float], height: int) -> tuple[_Rail, ...]:
+    """One ceiling a row of the terminal: of several in a row the last, which is named with how many it stands for."""
+    rows: dict[int, list[_Rail]] = {}
+    for rail in rails:
+        rows.setdefault(_row(rail.size_bytes, y_range, height), []).append(rail)
+    return tuple(
+        _Rail(
+            found[-1].size_bytes,
+            (*found[-1].cards, *(card for rail in found[:-1] for card in rail.cards)),
+            found[-1].selected,
+        )
+        for found in rows.values()
+    )
+
+
+def _row(size_bytes: int, y_range: tuple[float, float], height: int) -> int:
+    """The row of a size, counted from the bottom."""
+    return round((math.log2(size_bytes) - y_range[0]) / (y_range[1] - y_range[0]) * max(height - 4, 1))
+
+
+def _x_range(document: CurveDocument, near: Sequence[CurveCard]) -> tuple[float, float]:
+    """All places that have a name, and half as far again as the farthest crossing of the cards that are drawn."""
+    points = [point.at for line in document.lines for point in line.points] or [document.at]
+    crossed = [one for card in near for one in (card.estimate_up_to, card.possibly_up_to) if one and one < CEILING]
+    named = [document.at, 4 * points[0], *(cell.at for cell in document.cells), document.domain_to or 0]
+    high = min(max([*named, *(place * 3 // 2 for place in crossed)]), max(points))
+    return _widened(math.log2(min(points)), math.log2(high), 1)
+
+
+def _y_range(document: CurveDocument, rails: Sequence[_Rail], last: float) -> tuple[float, float]:
+    """From the lowest line to a little above the highest ceiling, or the need at the scenario where that is higher."""
+    points = [point for line in document.lines for point in line.points if point.allocated_bytes and point.at <= last]
+    sizes = [point.allocated_bytes for point in points]
+    high = [rail.size_bytes for rail in rails] or sizes
+    high += [point.allocated_bytes for point in points if point.at == document.at]
+    if not high:
+        return 30.0, 31.0
+    low, top = math.log2(min([*sizes, *high])), math.log2(max(high))
+    return _widened(low - 0.1 * max(top - low, 1), top + 0.1 * max(top - low, 1), 1)
+
+
+def _widened(low: float, high: float, least: float) -> tuple[float, float]:
+    """A range of at least so many doublings."""
+    return (low, high) if high - low >= least else (low - least / 2, high + least / 2)
+
+
+def _here(document: CurveDocument, y_range: tuple[float, float]) -> Iterator[Stroke]:
+    x = math.log2(document.at)
+    yield Stroke((x, x), y_range, HERE, STRONG)
+
+
+def _domain(document: CurveDocument, y_range: tuple[float, float]) -> Iterator[Stroke]:
+    if document.domain_from is not None and document.domain_to is not None:
+        xs = (math.log2(document.domain_from), math.log2(document.domain_to))
+        yield Stroke(xs, (y_range[0], y_range[0]), DOMAIN_RAIL, PLAIN)
+
+
+def _phase(document: CurveDocument, line: CurveLine) -> Iterator[Stroke]:
+    """Solid where it was run or follows from rules alone, dotted where it is carried beyond that."""
+    colour = PHASE_COLOURS[line.phase]
+    points = [point for point in line.points if point.allocated_bytes]
+    stretches: list[tuple[bool, list[tuple[float, float]]]] = []
+    for point in points:
+        dotted = document.domain_to is not None and not _within(document, point.at)
+        place = (math.log2(point.at), math.log2(point.allocated_bytes))
+        if not stretches or stretches[-1][0] is not dotted:
+            stretches.append((dotted, [stretches[-1][1][-1]] if stretches else []))
+        stretches[-1][1].append(place)
+    for dotted, found in stretches:
+        shown = _dots(found) if dotted else found
+        yield Stroke(tuple(x for x, _ in shown), tuple(y for _, y in shown), "braille", colour, joined=not dotted)
+
+
+def _within(document: CurveDocument, place: int) -> bool:
+    return (document.domain_from or 0) <= place <= (document.domain_to or 0)
+
+
+def _dots(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points along a line with as much room between them as a dotted line has."""
+    found = []
+    for (x, y), (next_x, next_y) in pairwise(points):
+        found += [(x + (next_x - x) * at, y + (next_y - y) * at) for at in (0, 0.5)]
+    return [*found, *points[-1:]]
+
+
+def _ceiling(document: CurveDocument, rail: _Rail, x_range: tuple[float, float]) -> Iterator[Stroke]:
+    """A ceiling, and on it where the curve crosses: of the selected card with the bracket around it."""
+    y, first = math.log2(rail.size_bytes), rail.cards[0]
+    colour = VERDICT_STYLES[first.verdict] if rail.selected else DIM
+    yield Stroke(x_range, (y, y), SELECTED_RAIL if rail.selected else RAIL, colour)
+    marks = [(first.surely_up_to, SURELY), (first.possibly_up_to, POSSIBLY)] if rail.selected else []
+    for place, sign in [*marks, (first.estimate_up_to, ESTIMATE)]:
+        if place and place != document.limit and x_range[0] <= math.log2(place) <= x_range[1]:
+            yield Stroke((math.log2(place),), (y,), sign, STRONG, joined=False)
+
+
+def _cells(document: CurveDocument) -> Iterator[Stroke]:
+    """What was run: where it peaked, or that it ran out of memory there, on the highest line."""
+    for cell in document.cells:
+        size = cell.allocated_bytes
+        if size is None:
+            size = max(
+                (point.allocated_bytes for line in document.lines for point in line.points if point.at == cell.at),
+                default=0,
+            )
+        if size:
+            sign, style = (RAN, STRONG) if cell.allocated_bytes is not None else (FULL, "bold #ff7272")
+            yield Stroke((math.log2(cell.at),), (math.log2(size),), sign, style, joined=False)
+
+
+def _x_ticks(document: CurveDocument, x_range: tuple[float, float], width: int) -> Iterator[tuple[float, str]]:
+    powers = range(math.ceil(x_range[0]), math.floor(x_range[1]) + 1)
+    step = max(1, math.ceil(len(powers) * 7 / max(width - 12, 7)))
+    for power in powers[::step]:
+        yield power, format_tokens(2**power) if document.axis is Axis.CONTEXT else f"{2**power:,}"
+
+
+def _y_ticks(y_range: tuple[float, float], height: int) -> Iterator[tuple[float, str]]:
+    """Powers of two, and half way between them where there is room."""
+    low, high = math.ceil(y_range[0]), math.floor(y_range[1])
+    rows = max(height - 2, 1) / (y_range[1] - y_range[0])
+    step = max(1, math.ceil(2 / rows))
+    for power in range(low - 1, high + 1):
+        if power >= y_range[0] and power % step == 0:
+            yield power, size_tick(2**power)
+        if rows >= 6 and y_range[0] <= power + math.log2(1.5) <= y_range[1]:
+            yield power + math.log2(1.5), size_tick(3 * 2 ** (power - 1))
+
+
+def size_tick(size_bytes: int) -> str:
+    """A round size without the decimals that say nothing."""
+    number, unit = format_size(size_bytes).split()
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+
+
+def _margin(
+    document: CurveDocument, drawn: Sequence[_Rail], y_range: tuple[float, float], height: int
+) -> Iterator[tuple[float, str]]:
+    """The ceilings that are not drawn, a row each: of several in one row the first by name, and how many more."""
+    rows: dict[int, list[tuple[float, CurveCard]]] = {}
+    for size, cards in distinct_ceilings(document.cards):
+        if size > 0 and all(rail.size_bytes != size for rail in drawn) and y_range[0] <= math.log2(size) <= y_range[1]:
+            rows.setdefault(_row(size, y_range, height), []).extend((math.log2(size), card) for card in cards)
+    for found in rows.values():
+        yield found[0][0], _named([card for _, card in found])
+
+
+def _named(cards: Sequence[CurveCard]) -> str:
+    """The first by its id, and how many more."""
+    return f"{cards[0].card} +{len(cards) - 1}" if len(cards) > 1 else cards[0].card
+
+
+def _phase_labels(document: CurveDocument, x_range: tuple[float, float], width: int) -> Iterator[Label]:
+    """Each phase's name on its line, one further to the right than the other, since their left ends lie close."""
+    apart = max(0.14, 11 / max(width - 9, 11))
+    for slot, line in enumerate(sorted(document.lines, key=lambda one: -one.points[0].allocated_bytes)):
+        x = x_range[0] + (x_range[1] - x_range[0]) * (0.3 + apart * slot)
+        at = min(line.points, key=lambda one: abs(math.log2(one.at) - x))
+        if at.allocated_bytes:
+            y = math.log2(at.allocated_bytes)
+            yield Label(math.log2(at.at), y, f" {line.phase} ", PHASE_COLOURS[line.phase], "left")
+
+
+def _ceiling_label(rail: _Rail, x_range: tuple[float, float]) -> Label:
+    colour = VERDICT_STYLES[rail.cards[0].verdict] if rail.selected else DIM
+    return Label(x_range[0], math.log2(rail.size_bytes), f"{_named(rail.cards)} ", colour, "left")
+
+
+def paint(plot: Plot, found: Picture) -> None:
+    """Hand a picture to the plotting library, whose size and theme are set already."""
+    _paint(plot, found)
+
+
+def _paint(plot: Any, found: Picture) -> None:  # the library's own types refuse what it takes
+    plot.clear_data()
+    for stroke in found.strokes:
+        put = plot.plot if stroke.joined else plot.scatter
+        put(list(stroke.xs), list(stroke.ys), marker=stroke.marker, color=_rgb(stroke.colour))
+    for label in found.labels:
+        plot.text(label.text, label.x, label.y, color=_rgb(label.colour), alignment=label.align)
+    if found.margin:
+        # The right axis exists only where something is drawn on it.
+        below = found.y_range[0] - 1
+        plot.plot(list(found.x_range), [below, below], marker=" ", yside=2)
+        plot.ylim(*found.y_range, yside=2)
+        plot.yticks([at for at, _ in found.margin], [text for _, text in found.margin], yside=2)
+    plot.xlim(*found.x_range)
+    plot.ylim(*found.y_range)
+    plot.xticks([at for at, _ in found.x_ticks], [text for _, text in found.x_ticks])
+    plot.yticks([at for at, _ in found.y_ticks], [text for _, text in found.y_ticks])
+
+
+def _rgb(style: str) -> tuple[int, int, int]:
+    """The colour of a style, as the plotting library takes it."""
+    colour = Style.parse(style).color or Color.parse("white")
+    red, green, blue = colour.get_truecolor()
+    return red, green, blue

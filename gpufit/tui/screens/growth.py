@@ -1,0 +1,45 @@
+"""The growth screen: what a token, a sequence and a longer context cost, and where the slope changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.widget import Widget
+
+from gpufit.flows_curve import growth
+from gpufit.tui.renderables.growth import growth_picture, plot_title, words
+from gpufit.tui.screens.page import PageScreen
+from gpufit.tui.state import View
+from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.picture_plot import PicturePlot
+
+
+class GrowthScreen(PageScreen):
+    """A sentence, its figures, a plot."""
+
+    VIEW = View.GROWTH
+    DEFAULT_CSS = """
+    GrowthScreen #growth-plot { height: 16; }
+    GrowthScreen.-side #growth-plot { height: 24; }
+    GrowthScreen.-none #growth-plot, GrowthScreen.-none #growth-title { display: none; }
+    """
+
+    def sides(self) -> Iterable[Widget]:
+        """Words beside the plot."""
+        yield Block(id="growth-words", classes="block")
+        yield PicturePlot(id="growth-plot")
+
+    def below(self) -> Iterable[Widget]:
+        """What is drawn."""
+        yield Block(id="growth-title", classes="block")
+
+    def draw_answer(self) -> None:
+        """The growth at the scenario."""
+        session = self.session
+        if session.document is None or session.loaded is None:
+            return
+        found = growth(session.loaded.profile, session.document, session.state.held)
+        self.set_class(growth_picture(found, 40, 16) is None, "-none")
+        self.query_one("#growth-words", Block).show(words(found))
+        self.query_one(PicturePlot).show(lambda width, height: growth_picture(found, width, height))
+        self.query_one("#growth-title", Block).show(plot_title(found))
