@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
+from textual.screen import ModalScreen
 from textual.theme import Theme
 
 from gpufit.tui import state
@@ -31,6 +32,7 @@ THEME = Theme(
 )
 
 SCREENS: Mapping[View, str] = {
+    View.PROFILES: "profiles:ProfilesScreen",
     View.CARDS: "cards:CardsScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
@@ -82,10 +84,10 @@ class GpufitApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key for a screen only works where there is one, and not under an open dialog."""
         if action == "look_at":
-            return View(str(parameters[0])) in SCREENS and isinstance(self.screen, SessionScreen)
+            return View(str(parameters[0])) in SCREENS and not isinstance(self.screen, ModalScreen)
         return True
 
     def action_help(self) -> None:
         """Show the help over any screen."""
-        if isinstance(self.screen, SessionScreen):
+        if not isinstance(self.screen, ModalScreen):
             self.push_screen(HelpScreen(self.views))

@@ -108,5 +108,44 @@ CARDS: tuple[Key, ...] = (
         words="into the details (up and down scroll them) and back to the cards"),
 )  # fmt: skip
 
-OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.CARDS: CARDS}
+
+def _move(event: Event) -> str:
+    return f"move('{event}')"
+
+
+_MOVES: tuple[Key, ...] = (
+    Key(keys="down,j", action=_move(Event.DOWN), shown="", words=""),
+    Key(keys="pageup", action=_move(Event.PAGE_UP), shown="page up, page down", words="a page of lines"),
+    Key(keys="pagedown", action=_move(Event.PAGE_DOWN), shown="", words=""),
+    Key(keys="home", action=_move(Event.FIRST), shown="home, end", words="the first, the last line"),
+    Key(keys="end", action=_move(Event.LAST), shown="", words=""),
+    Key(keys="tab", action="app.focus_next", shown="tab",
+        words="into the details (up and down scroll them) and back to the list"),
+)  # fmt: skip
+
+PROFILES: tuple[Key, ...] = (
+    Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the profile above, below"),
+    *_MOVES,
+    Key(keys="enter", action="open", shown="enter", footer="open", sign="enter",
+        words="open the profile: every screen then asks it"),
+    Key(keys="space", action="mark", shown="space", footer="mark", sign="space",
+        words="mark a profile to be compared, or take its mark away"),
+    Key(keys="equals_sign", action="compare", shown="=", footer="compare", sign="=",
+        words="compare the two marked, or the one under the cursor with the marked or open one"),
+    Key(keys="i", action="import", shown="i", footer="import",
+        words="type a profile's file to open, or a model (directory, .gguf, hub id) to estimate"),
+    Key(keys="escape", action="back", shown="", words=""),
+)  # fmt: skip
+
+COMPARE: tuple[Key, ...] = (
+    Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
+    *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
+    Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
+)
+"""On the comparison, which stands over the profiles."""
+
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.PROFILES: PROFILES, View.CARDS: CARDS}
 """The keys that one screen has alone."""
+
+OVER_VIEWS: Mapping[str, tuple[Key, ...]] = {"Compare, over the profiles": COMPARE}
+"""The keys of screens that stand over another until they are closed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.state import Axis, View
 
 
@@ -35,3 +36,21 @@ class SliderMoved(Message):
     def can_replace(self, message: Message) -> bool:
         """Only the last of several places matters."""
         return isinstance(message, SliderMoved) and message.axis is self.axis
+
+
+@dataclass
+class RowPressed(Message):
+    """Someone clicked a line of a list."""
+
+    index: int
+    """Its place in the list."""
+
+
+@dataclass
+class ProfileRead(Message):
+    """What was typed has been read or estimated."""
+
+    named: str
+    """As it was typed."""
+    found: LoadedProfile | UnfinishedProfile | str
+    """The profile, or in words why there is none."""

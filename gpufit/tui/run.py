@@ -28,5 +28,6 @@ def build_app(paths: Sequence[Path], catalog_dir: Path | None = None, offers: Se
     read, UsageError for a book that is not there; a profile that cannot be read is a line on the screen instead.
     """
     catalog = load_catalog(catalog_dir)
-    profiles, problems = read_profiles(paths or find_profiles(profiles_dir()))
-    return GpufitApp(Session(profiles, catalog, choose_offers(catalog, offers, datetime.date.today()), problems))
+    found = read_profiles(paths or find_profiles(profiles_dir()))
+    chosen = choose_offers(catalog, offers, datetime.date.today())
+    return GpufitApp(Session(found.profiles, catalog, chosen, found.problems, found.unfinished))

@@ -13,7 +13,7 @@ from gpufit.memory.terms import Shape
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.tui import state
 from gpufit.tui.listing import first_that_fits, listed_rows
-from gpufit.tui.loaded import LoadedProfile
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 
 _Question = tuple[str, Shape, Held]
 
@@ -22,11 +22,18 @@ class Session:
     """Holds the state and answers its question; screens draw both and never ask by themselves."""
 
     def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
+        self,
+        profiles: Sequence[LoadedProfile],
+        catalog: Catalog,
+        offers: Offers,
+        problems: Sequence[str] = (),
+        unfinished: Sequence[UnfinishedProfile] = (),
     ) -> None:
         self.catalog, self.offers = catalog, offers
         self.problems = tuple(problems)
         """What could not be read, a line each."""
+        self.unfinished = tuple(unfinished)
+        """Profiles that cannot be asked anything yet."""
         self.cards_by_id = {card.id: card for card in catalog.cards}
         self.profiles: tuple[LoadedProfile, ...] = ()
         self.state = state.ViewState()
@@ -53,10 +60,24 @@ class Session:
         """Take these profiles in place of those before; the smallest card that fits is selected at the first."""
         first = not self.profiles
         self.profiles = tuple(profiles)
+        self._answers.clear()  # the same file may hold more by now
         starts = [state.start_of(one.profile, one.start) for one in profiles]
         self.go(state.with_starts(self.state, starts))
         if first:
             self.go(state.select(self.state, first_that_fits(self.rows)))
+
+    def take(self, one: LoadedProfile | UnfinishedProfile) -> None:
+        """Take a profile beside those there are, in place of the one from the same file; one that can answer is
+        opened."""
+        self.unfinished = tuple(other for other in self.unfinished if other.where != one.where)
+        place = next((at for at, other in enumerate(self.profiles) if other.where == one.where), len(self.profiles))
+        if isinstance(one, LoadedProfile):
+            self.hold((*self.profiles[:place], one, *self.profiles[place + 1 :]))
+            self.go(state.with_profile(self.state, place))
+            return
+        self.unfinished = (*self.unfinished, one)
+        if place < len(self.profiles):
+            self.hold((*self.profiles[:place], *self.profiles[place + 1 :]))
 
     def go(self, to: state.ViewState) -> None:
         """Make `to` the state and answer what it asks."""
