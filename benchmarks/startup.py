@@ -22,9 +22,11 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 FIRST_FRAME = """
 import asyncio, pathlib, sys, time
 begin = time.perf_counter()
-from gpufit.tui.run import build_app
+import datetime
+from gpufit.tui.app import GpufitApp
+from gpufit.tui.run import load_session
 async def first_frame():
-    app = build_app([pathlib.Path(sys.argv[1])], None)
+    app = GpufitApp(load_session([pathlib.Path(sys.argv[1])], None, (), datetime.date.today()))
     async with app.run_test(size=(160, 48)) as pilot:
         await pilot.pause()
         shown = time.perf_counter() - begin

@@ -20,6 +20,13 @@ def user_catalog_dir() -> Path:
     return Path(platformdirs.user_config_dir("gpufit")) / "catalog"
 
 
+def state_path() -> Path:
+    """Where the terminal interface keeps its last view (it need not exist); safe to delete at any time."""
+    import platformdirs
+
+    return Path(platformdirs.user_state_dir("gpufit")) / "tui.json"
+
+
 def converted_dir() -> Path:
     """Where converted copies of GGUF files are kept (it need not exist); safe to delete at any time."""
     import platformdirs

@@ -15,6 +15,8 @@ MIB = 2**20
 GIB = 2**30
 TIB = 2**40
 
+_SHAPE = re.compile("(?P<context>.+?)[x\u00d7](?P<concurrency>[^+]+)(?:\\+(?P<new>.+))?", re.IGNORECASE)
+"""Between context and concurrency: `x`, or the multiplication sign."""
 _SIZE = re.compile(r"(\d{1,20})(?:\.(\d{1,20}))?\s*(?:([kmgt])(i?b)?)", re.IGNORECASE)
 _SIZE_FACTOR = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
 
@@ -56,6 +58,22 @@ def parse_counts(text: str, what: str = "count") -> tuple[int, ...]:
     Raises UsageError for an empty list or a bad member.
     """
     return tuple(sorted({parse_count(part, what) for part in text.split(",")}))
+
+
+def parse_shape(text: str, of: str = "") -> tuple[int, int, int | None] | None:
+    """Read CONTEXTxCONCURRENCY[+NEW], `8kx16+256`: context tokens, sequences at once, new tokens where they were given.
+
+    None for anything of another form; raises UsageError, naming which (`of` says of what), for a bad count in it.
+    """
+    match = _SHAPE.fullmatch(text.strip())
+    if match is None:
+        return None
+    new = match["new"]
+    return (
+        parse_count(match["context"], f"the context{of}"),
+        parse_count(match["concurrency"], f"the concurrency{of}"),
+        None if new is None else parse_count(new, f"the new tokens{of}"),
+    )
 
 
 def parse_size(text: str, what: str = "size") -> int:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import sys
 from pathlib import Path
 
-from gpufit.tui.run import build_app
+from gpufit.tui.app import GpufitApp
+from gpufit.tui.run import load_session
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 SIZE = (150, 44)
+TODAY = datetime.date(2026, 11, 30)
+"""Prices age from it."""
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "cards": ("plus",) * 5 + ("right",) * 3,
@@ -19,7 +23,7 @@ SCREENS: dict[str, tuple[str, ...]] = {
 
 async def draw(profile: Path, name: str, keys: tuple[str, ...]) -> None:
     """One screen as SVG."""
-    app = build_app([profile])
+    app = GpufitApp(load_session([profile], None, (), TODAY))
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause()
         await pilot.press(*keys)

@@ -6,7 +6,7 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpufit.advice.limits import CEILING, largest_that_fits
+from gpufit.advice.limits import CEILING, largest_with_room
 from gpufit.advice.lots import LotCount, lots_for
 from gpufit.catalog.record import Card
 from gpufit.memory.adapt import Predicts
@@ -249,9 +249,7 @@ class _Fitting:
     def concurrency(self) -> int:
         if self.predictor.profile.memory_model is None:
             return self._measured_concurrency()
-        return largest_that_fits(
-            lambda n: self._fits(Shape(self.shape.context_tokens, self.shape.new_tokens, n)), CEILING
-        )
+        return largest_with_room(lambda n: self._room(Shape(self.shape.context_tokens, self.shape.new_tokens, n)))
 
     def context(self) -> tuple[int, bool]:
         """(longest context, whether the position limit and not memory stops it)."""
@@ -260,14 +258,18 @@ class _Fitting:
         model = self.predictor.profile.model
         limit = longest_context(model.position_limit, model.decodes_apart, self.shape.new_tokens)
         room = CEILING if limit is None else limit
-        longest = largest_that_fits(lambda n: self._fits(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
+        longest = largest_with_room(lambda n: self._room(Shape(n, self.shape.new_tokens, self.shape.concurrency)), room)
         return longest, limit is not None and longest == room
 
     def _fits(self, shape: Shape) -> bool:
+        return self._room(shape) >= 0
+
+    def _room(self, shape: Shape) -> int:
+        """Bytes that are surely left; negative where something may not fit."""
         if self.limits_within(shape):
-            return False
+            return -1
         upper = self.carrier.upper_bytes
-        return all(upper(one) <= self.capacity_bytes for one in self.predictor.at(shape))
+        return self.capacity_bytes - max(upper(one) for one in self.predictor.at(shape))
 
     def _measured_concurrency(self) -> int:
         fitting = [

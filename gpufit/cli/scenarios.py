@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpufit.errors import UsageError
-from gpufit.units import parse_count
+from gpufit.units import parse_shape
 
 _FORM = "name=CONTEXTxCONCURRENCY[+NEW] (chat=8kx16+256)"
-_BY = "[x\u00d7]"
-"""Between context and concurrency: `x`, or the multiplication sign."""
-
-_SHAPE = re.compile(rf"(?P<context>.+?){_BY}(?P<concurrency>[^+]+)(?:\+(?P<new>.+))?", re.IGNORECASE)
 
 LONGEST_NAME = 40
 """Characters of a scenario's name: it heads a column."""
@@ -34,23 +29,18 @@ class NamedScenario:
 def scenario(text: str) -> NamedScenario:
     """Read one scenario, as an argparse type."""
     name, equals, shape = (part.strip() for part in text.partition("="))
-    match = _SHAPE.fullmatch(shape)
-    if not name or not equals or match is None:
+    try:
+        found = parse_shape(shape, f" of {name!r}")
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a scenario is {_FORM}") from error
+    if not name or not equals or found is None:
         raise argparse.ArgumentTypeError(f"a scenario is {_FORM}; not {text!r}")
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise argparse.ArgumentTypeError(
             f"a scenario's name is up to {LONGEST_NAME} printable characters; not {name[: LONGEST_NAME + 1]!r}"
         )
-    try:
-        new = match["new"]
-        return NamedScenario(
-            name=name,
-            context_tokens=parse_count(match["context"], f"the context of {name!r}"),
-            concurrency=parse_count(match["concurrency"], f"the concurrency of {name!r}"),
-            new_tokens=None if new is None else parse_count(new, f"the new tokens of {name!r}"),
-        )
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(f"{error}; a scenario is {_FORM}") from error
+    context, concurrency, new = found
+    return NamedScenario(name=name, context_tokens=context, concurrency=concurrency, new_tokens=new)
 
 
 def add_scenarios(parser: argparse.ArgumentParser) -> None:

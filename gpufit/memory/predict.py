@@ -106,11 +106,17 @@ def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
             return seen
         raise UsageError(
             f"the profile has too few measured cells ({len(profile.measured_cells)}) to answer for context "
-            f"{shape.context_tokens} at concurrency {shape.concurrency}: measure at least two contexts and two "
-            "concurrencies (gpufit profile --resume with more of each)"
+            f"{shape.context_tokens} at concurrency {shape.concurrency}: {_more_cells(profile)}"
         )
     model = profile.memory_model
     return (_exact(profile.load), *(_predict_phase(profile, model, one, shape) for one in model.phases))
+
+
+def _more_cells(profile: Profile) -> str:
+    """How a profile of too few cells comes to more."""
+    if profile.evidence is Evidence.SIMULATED:
+        return "simulate at least two contexts and two concurrencies (gpufit simulate, with more of each)"
+    return "measure at least two contexts and two concurrencies (gpufit profile --resume with more of each)"
 
 
 def observed(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...] | None:
@@ -141,12 +147,18 @@ def _size(model: PartModel, units: Units) -> float:
     return math.fsum(one.bytes_per_unit * units[one.term] for one in model.coefficients)
 
 
+def moments_at(moments: Sequence[MomentModel], units: ShapeUnits) -> list[tuple[str, Parts]]:
+    """(site, parts) of every modelled moment."""
+    return [(moment.site, predict_parts(moment.parts, units.of(moment.site))) for moment in moments]
+
+
 def highest_moment(moments: Sequence[MomentModel], units: ShapeUnits) -> tuple[str, Parts]:
     """(site, parts) of the moment that is the phase's peak; nothing at all where no moment is modelled."""
-    if not moments:
-        return "", Parts()
-    highest = max(moments, key=lambda moment: sum(round(_size(part, units.of(moment.site))) for part in moment.parts))
-    return highest.site, predict_parts(highest.parts, units.of(highest.site))
+    return _highest(moments_at(moments, units))
+
+
+def _highest(moments: Sequence[tuple[str, Parts]]) -> tuple[str, Parts]:
+    return max(moments, key=lambda moment: moment[1].total_bytes, default=("", Parts()))
 
 
 def growth_of(parts: Parts) -> int:
@@ -230,9 +242,10 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
     if model.untested:
         return predict_untested(one, shape, Knees.of(profile), profile.evidence)
     units = units_at(shape, one.phase, Knees.of(profile))
-    site, parts = highest_moment(one.moments, units)
+    at = moments_at(one.moments, units)
+    site, parts = _highest(at)
     distance = distance_outside(model, shape)
-    moments = tuple(_predict_moments(one, units, distance))
+    moments = tuple(_predict_moments(one, at, units, distance))
     lowest_context = replace(shape, context_tokens=max(shape.context_tokens, model.min_context_tokens))
     if lowest_context != shape:
         # Kernels may work otherwise on prompts shorter than any that was seen, so no less is promised for them.
@@ -245,8 +258,9 @@ def _predict_phase(profile: Profile, model: MemoryModel, one: PhaseModel, shape:
 def predict_untested(one: PhaseModel, shape: Shape, knees: Knees, evidence: Evidence) -> PhasePrediction:
     """What an engine's rules say of a phase at a shape; no run has tested them, so they reach as far as one likes."""
     units = units_at(shape, one.phase, knees)
-    site, parts = highest_moment(one.moments, units)
-    return _of_moments(one.phase, site, parts, tuple(_untested_moments(one, units)), evidence)
+    at = moments_at(one.moments, units)
+    site, parts = _highest(at)
+    return _of_moments(one.phase, site, parts, tuple(_untested_moments(one, at, units)), evidence)
 
 
 def _of_moments(
@@ -263,9 +277,10 @@ def _of_moments(
     )
 
 
-def _untested_moments(one: PhaseModel, units: ShapeUnits) -> Iterator[MomentPrediction]:
-    for moment in one.moments:
-        parts = predict_parts(moment.parts, units.of(moment.site))
+def _untested_moments(
+    one: PhaseModel, at: Sequence[tuple[str, Parts]], units: ShapeUnits
+) -> Iterator[MomentPrediction]:
+    for _, parts in at:
         margin = untested_margin_bytes(parts)
         yield MomentPrediction(parts, parts.total_bytes - margin, parts.total_bytes + margin)
     for alternative in one.alternatives:
@@ -273,9 +288,10 @@ def _untested_moments(one: PhaseModel, units: ShapeUnits) -> Iterator[MomentPred
         yield MomentPrediction(parts, 0, parts.total_bytes + untested_margin_bytes(parts))
 
 
-def _predict_moments(one: PhaseModel, units: ShapeUnits, distance: float) -> Iterator[MomentPrediction]:
-    for moment in one.moments:
-        parts = predict_parts(moment.parts, units.of(moment.site))
+def _predict_moments(
+    one: PhaseModel, at: Sequence[tuple[str, Parts]], units: ShapeUnits, distance: float
+) -> Iterator[MomentPrediction]:
+    for _, parts in at:
         growth = growth_of(parts)
         margin = margin_bytes(one, growth, distance)
         least = least_growth_bytes(growth, margin, distance)

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
 
 from textual.app import App
 from textual.binding import BindingType
+from textual.filter import LineFilter
 from textual.screen import ModalScreen
 from textual.theme import Theme
 
 from gpufit.tui import state
 from gpufit.tui.keys import EVERYWHERE, bindings
+from gpufit.tui.light import LightColours
 from gpufit.tui.screens.base import SessionScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
 
-THEME = Theme(
-    name="gpufit",
+DARK = Theme(
+    name="gpufit-dark",
     primary="#5b9bf8",
     secondary="#c583e8",
     accent="#8fb8ff",
@@ -30,6 +32,19 @@ THEME = Theme(
     panel="#1a212d",
     dark=True,
 )
+LIGHT = Theme(
+    name="gpufit-light",
+    primary="#2a66c4",
+    secondary="#8238ad",
+    accent="#1d4ea8",
+    foreground="#1f2733",
+    background="#fbfcfe",
+    surface="#fbfcfe",
+    panel="#e9edf4",
+    dark=False,
+)
+
+LIGHT_COLOURS = LightColours()
 
 SCREENS: Mapping[View, str] = {
     View.PROFILES: "profiles:ProfilesScreen",
@@ -46,7 +61,7 @@ class GpufitApp(App[None]):
     COMMAND_PALETTE_BINDING = "ctrl+p"
     HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [  # type: ignore[misc]
         (0, "-narrow"),
-        (124, "-medium"),
+        (118, "-medium"),
         (150, "-wide"),
     ]
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
@@ -60,11 +75,27 @@ class GpufitApp(App[None]):
 
     def on_mount(self) -> None:
         """Open the screen that the state looks at."""
-        self.register_theme(THEME)
-        self.theme = THEME.name
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        kept = self.session.theme
+        self.theme = kept if kept in self.available_themes else DARK.name
         for view in SCREENS:
             self.add_mode(view, lambda view=view: self._open(view))  # type: ignore[misc]
-        self.look_at(self.session.state.view)
+        view = self.session.state.view
+        self.look_at(view if view in SCREENS else View.CARDS)
+
+    def watch_theme(self, theme: str) -> None:
+        """What is chosen is kept."""
+        self.session.theme = theme
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """On a light screen, its own colours in place of those that renderables name."""
+        filters = super().get_line_filters()
+        return filters if self.current_theme.dark else [LIGHT_COLOURS, *filters]
+
+    def action_light_or_dark(self) -> None:
+        """The other one of gpufit's own two."""
+        self.theme = LIGHT.name if self.current_theme.dark else DARK.name
 
     def _open(self, view: View) -> SessionScreen:
         module, _, name = SCREENS[view].partition(":")

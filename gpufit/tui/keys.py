@@ -62,7 +62,9 @@ EVERYWHERE: tuple[Key, ...] = (
     ),
     Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
     Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
-    Key(keys="q", action="quit", shown="q, ctrl+c", words="quit", footer="quit"),
+    Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
+    Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
+    Key(keys="ctrl+q", action="quit", shown="", words=""),
     Key(keys="ctrl+c", action="quit", shown="", words="", priority=True),
 )
 
@@ -79,6 +81,7 @@ QUESTION: tuple[Key, ...] = (
     ),
     Key(keys="plus,equals_sign", action=_press(Event.MORE), shown="", words="",
         footer="double the sequences at once", sign="+", group=_AT_ONCE),
+    Key(keys="g", action="ask", shown="g", words="type the question: context, sequences at once, new tokens"),
     Key(keys="p", action=_press(Event.NEXT_PROFILE), shown="p", footer="profile",
         words="the next profile, at the same scenario"),
     Key(keys="r", action=_press(Event.RESET), shown="r", footer="reset",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
 
 from gpufit import flows
 from gpufit.catalog.offers import Offers
@@ -12,10 +16,18 @@ from gpufit.memory.held import Held
 from gpufit.memory.terms import Shape
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.tui import state
+from gpufit.tui.kept import Kept, KeptShape
 from gpufit.tui.listing import first_that_fits, listed_rows
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 
-_Question = tuple[str, Shape, Held]
+_Question = tuple[str, str, int, Shape, Held]
+"""File, when the profile was made and how many cells it has: a file may be written anew while it is on show."""
+_MOST_ANSWERS = 256
+"""Kept at once; the oldest goes first."""
+
+
+def _whole(loaded: LoadedProfile) -> str:
+    return str(Path(loaded.where).resolve())
 
 
 class Session:
@@ -37,6 +49,8 @@ class Session:
         self.cards_by_id = {card.id: card for card in catalog.cards}
         self.profiles: tuple[LoadedProfile, ...] = ()
         self.state = state.ViewState()
+        self.theme: str | None = None
+        """The theme that is on show; None: that of the app."""
         self.document: FitDocument | None = None
         """The answer to the state's question; None without a profile and where it cannot answer."""
         self.why_not = ""
@@ -58,12 +72,14 @@ class Session:
 
     def hold(self, profiles: Sequence[LoadedProfile]) -> None:
         """Take these profiles in place of those before; the smallest card that fits is selected at the first."""
-        first = not self.profiles
+        shown = None if self.loaded is None else self.loaded.where
+        places = {one.where: place for place, one in enumerate(profiles)}
         self.profiles = tuple(profiles)
-        self._answers.clear()  # the same file may hold more by now
+        kept = {one.profile.created_at for one in profiles}
+        self._answers = {key: answer for key, answer in self._answers.items() if key[1] in kept}
         starts = [state.start_of(one.profile, one.start) for one in profiles]
-        self.go(state.with_starts(self.state, starts))
-        if first:
+        self.go(state.with_starts(self.state, starts, places.get(shown or "")))
+        if shown is None:
             self.go(state.select(self.state, first_that_fits(self.rows)))
 
     def take(self, one: LoadedProfile | UnfinishedProfile) -> None:
@@ -78,6 +94,28 @@ class Session:
         self.unfinished = (*self.unfinished, one)
         if place < len(self.profiles):
             self.hold((*self.profiles[:place], *self.profiles[place + 1 :]))
+
+    def restore(self, kept: Kept) -> None:
+        """Go back to where an earlier run ended, as far as the same profile is there."""
+        self.theme = kept.theme
+        to = replace(self.state, view=kept.view, axis=kept.axis, listing=kept.listing)
+        shape = None if self.loaded is None else kept.scenarios.get(_whole(self.loaded))
+        if shape is not None:
+            to = state.with_shape(to, shape.context_tokens, shape.concurrency, shape.new_tokens)
+        self.go(to)
+        self.go(state.select(self.state, first_that_fits(self.rows)))
+
+    def keep(self, kept: Kept) -> Kept:
+        """What to remember of this run, beside what was remembered before it."""
+        now, shape = self.state, self.state.shape
+        listing = replace(now.listing, search="")
+        found = msgspec.structs.replace(kept, theme=self.theme, view=now.view, axis=now.axis, listing=listing)
+        if self.loaded is None:
+            return found
+        last = KeptShape(
+            context_tokens=shape.context_tokens, concurrency=shape.concurrency, new_tokens=shape.new_tokens
+        )
+        return found.with_scenario(_whole(self.loaded), last)
 
     def go(self, to: state.ViewState) -> None:
         """Make `to` the state and answer what it asks."""
@@ -95,8 +133,11 @@ class Session:
         if not self.profiles:
             return "no profile"
         loaded = self.profiles[to.profile]
-        key = (loaded.where, to.shape, to.held)
+        profile = loaded.profile
+        key = (loaded.where, profile.created_at, len(profile.cells), to.shape, to.held)
         if key not in self._answers:
+            if len(self._answers) >= _MOST_ANSWERS:
+                del self._answers[next(iter(self._answers))]
             try:
                 self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers)
             except UsageError as error:

@@ -70,10 +70,19 @@ class Start:
     """The scenario that a reset returns to."""
     longest_context: int
     """The longest prompt that leaves room for the new tokens inside the model's own positions."""
+    decodes_apart: bool = False
+    """The model counts the positions of new tokens apart from those of the prompt."""
     weights: tuple[Weights, ...] = (Weights.AS_PROFILED,)
     """What its weights could be held in, in the order of the switch."""
     compute: tuple[Compute, ...] = (Compute.AS_PROFILED,)
     kv_cache: tuple[Cache, ...] = (Cache.AS_PROFILED,)
+
+
+def _longest(start: Start, new_tokens: int) -> int:
+    """The same for another number of new tokens."""
+    if start.decodes_apart or start.longest_context >= CEILING:
+        return start.longest_context
+    return max(start.longest_context + start.shape.new_tokens - new_tokens, 1)
 
 
 _NOTHING = Start(Shape(1, 1, 1), 1)
@@ -104,6 +113,11 @@ class ViewState:
         return self.starts[self.profile] if self.starts else _NOTHING
 
     @property
+    def longest_context(self) -> int:
+        """The longest prompt that leaves room for the new tokens asked for."""
+        return _longest(self.start, self.shape.new_tokens)
+
+    @property
     def selected_card(self) -> str | None:
         """Id of the selected card; None while no card is listed."""
         return self.cards[self.selected] if self.cards else None
@@ -114,7 +128,9 @@ def start_of(profile: Profile, shape: Shape) -> Start:
     model = profile.model
     limit = longest_context(model.position_limit, model.decodes_apart, shape.new_tokens)
     longest = CEILING if limit is None else max(limit, 1)
-    return Start(replace(shape, context_tokens=min(shape.context_tokens, longest)), longest)
+    return Start(
+        replace(shape, context_tokens=min(shape.context_tokens, longest)), longest, decodes_apart=model.decodes_apart
+    )
 
 
 def initial_state(starts: Sequence[Start]) -> ViewState:
@@ -154,13 +170,20 @@ def look_at(state: ViewState, view: View) -> ViewState:
 
 def with_context(state: ViewState, context_tokens: int) -> ViewState:
     """A context of so many tokens, as far as the model can take them."""
-    context = max(1, min(context_tokens, state.start.longest_context))
+    context = max(1, min(context_tokens, state.longest_context))
     return replace(state, shape=replace(state.shape, context_tokens=context))
 
 
 def with_concurrency(state: ViewState, concurrency: int) -> ViewState:
     """So many sequences at once."""
     return replace(state, shape=replace(state.shape, concurrency=max(1, min(concurrency, CEILING))))
+
+
+def with_shape(state: ViewState, context_tokens: int, concurrency: int, new_tokens: int | None) -> ViewState:
+    """Everything at once, as it was typed; new tokens stay where none were. What the model cannot take is left to the
+    answer to say."""
+    new = state.shape.new_tokens if new_tokens is None else new_tokens
+    return replace(state, shape=Shape(context_tokens, new, concurrency))
 
 
 def with_profile(state: ViewState, index: int) -> ViewState:
@@ -173,11 +196,15 @@ def with_profile(state: ViewState, index: int) -> ViewState:
     return replace(state, profile=index, shape=shape, held=Held())
 
 
-def with_starts(state: ViewState, starts: Sequence[Start]) -> ViewState:
-    """The same view where profiles have come or gone; the first one that comes begins at its own scenario."""
-    if not state.starts:
-        return replace(state, starts=tuple(starts), profile=0, shape=starts[0].shape if starts else state.shape)
-    return replace(state, starts=tuple(starts), profile=min(state.profile, max(len(starts) - 1, 0)))
+def with_starts(state: ViewState, starts: Sequence[Start], profile: int | None = None) -> ViewState:
+    """The same view where profiles have come or gone, and the one on show now stands at `profile`; None: it is gone,
+    and the first begins at its own scenario."""
+    if profile is None:
+        return replace(
+            state, starts=tuple(starts), profile=0, shape=starts[0].shape if starts else state.shape, held=Held()
+        )
+    there = replace(state, starts=tuple(starts), profile=profile)
+    return with_context(there, state.shape.context_tokens)
 
 
 def _longer(state: ViewState) -> ViewState:
@@ -186,13 +213,13 @@ def _longer(state: ViewState) -> ViewState:
 
 def _shorter(state: ViewState) -> ViewState:
     """Half; from the model's limit, back to the step before it, so that left undoes right there too."""
-    shape, start = state.shape, state.start
+    shape, start, longest = state.shape, state.start, state.longest_context
     context = shape.context_tokens // 2
-    if shape.context_tokens == start.longest_context:
+    if shape.context_tokens == longest:
         step = start.shape.context_tokens
-        while step * 2 < start.longest_context:
+        while step * 2 < longest:
             step *= 2
-        context = step if step < start.longest_context else context
+        context = step if step < longest else context
     return with_context(state, context)
 
 

@@ -21,12 +21,12 @@ def keys(width: int) -> list[str]:
 
 
 def test_eighty_columns_hold_card_verdict_headroom_and_a_bar() -> None:
-    assert keys(76) == ["card", "verdict", "headroom_bytes"]
+    assert keys(76) == ["card", "verdict", "headroom_bytes", "sign"]
     assert layout_for(76, DOCUMENT).bar_width >= 14
 
 
 def test_more_room_shows_more_columns_and_a_longer_bar() -> None:
-    assert keys(100) == ["card", "verdict", "need_bytes", "headroom_bytes"]
+    assert keys(100) == ["card", "verdict", "need_bytes", "headroom_bytes", "sign"]
     assert keys(156) == [
         "card",
         "verdict",

@@ -77,7 +77,7 @@ class TestLines:
         rows = entries((make_loaded(swept()), unfinished()), ["profiles/begun.json"], opened=0)
         placed = listed.place(COLUMNS, rows, 150)
         first, second = (listed.line(placed, row, selected=False).plain for row in rows)
-        assert first.split()[:4] == ["•", "tiny-llama", "measured", "AMD"]
+        assert first.split()[:5] == ["•", "tiny-llama", "●", "measured", "AMD"]
         for part in ("2026-01-02", "✓2 ✗2 !1 -1 unfinished", "transformers 5.24.0", "profiles/tiny.json"):
             assert part in first
         assert second.split()[:2] == ["A", "tiny-llama"]
@@ -218,7 +218,7 @@ class TestImport:
         save_profile(make_profile(), where)
         session = Session((named("first"), make_loaded(make_profile(), str(where))), CATALOG, OFFERS)
         before = session.answer(session.state)
-        profile = make_profile()
+        profile = make_profile(created_at="2026-01-02T04:00:00Z")
         renamed = msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, name="grown"))
         session.take(make_loaded(renamed, str(where)))
         assert [one.where for one in session.profiles] == ["profiles/first.json", str(where)]

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from gpufit.cli.arguments import add_catalog
-from gpufit.cli.diagnostics import has_screen
+from gpufit.cli.diagnostics import ExitCode, has_screen, say
 from gpufit.cli.offers import add_offers
 from gpufit.errors import UsageError
 
@@ -28,4 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
     from gpufit.tui.run import run_tui
 
-    return run_tui(arguments.profiles, arguments.catalog, arguments.offers)
+    problem = run_tui(arguments.profiles, arguments.catalog, arguments.offers)
+    if problem is not None:
+        say(f"the view is not kept: {problem}")
+    return ExitCode.ANSWERED

@@ -5,7 +5,8 @@
     █████████▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓│▓▓▓▓░     does not fit: what is surely needed is beyond
 
 The ceiling stands in the same column for every card, so each bar has its card's own scale. What is drawn beyond the
-ceiling follows from the same comparisons as the verdict, never from rounding: a bar cannot contradict it.
+ceiling follows from the same comparisons as the verdict, never from rounding; where the verdict says more than bytes
+do, its sign stands in the ceiling's place: a bar cannot contradict it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from itertools import groupby
 from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
+from gpufit.report.cells import SYMBOLS
 from gpufit.report.document import CardRow
 from gpufit.tui.renderables.palette import (
     CEILING_MARK,
@@ -71,7 +73,22 @@ def bar(row: CardRow, width: int) -> Text:
     if not row.capacity_bytes:
         return Text("no capacity known".ljust(width)[:width], DIM)
     scale = scale_for(row.capacity_bytes, width)
-    return _joined([*_inside(row, scale), (CEILING_MARK, STRONG), *_beyond(row, scale)])
+    return _joined([*_inside(row, scale), _ceiling(row), *_beyond(row, scale)])
+
+
+def _ceiling(row: CardRow) -> _Cell:
+    """The ceiling; where the verdict is not what bytes alone say (a dtype that the card lacks, an out-of-memory on this
+    very card), its sign stands there."""
+    by_bytes = (
+        Verdict.FITS
+        if row.need_upper_bytes <= (row.capacity_bytes or 0)
+        else Verdict.TOO_CLOSE
+        if row.need_lower_bytes <= (row.capacity_bytes or 0)
+        else Verdict.DOES_NOT_FIT
+    )
+    if row.verdict is by_bytes:
+        return CEILING_MARK, STRONG
+    return SYMBOLS[row.verdict][0], VERDICT_STYLES[row.verdict]
 
 
 def _joined(cells: Sequence[_Cell]) -> Text:

@@ -13,6 +13,7 @@ from rich.text import Text
 from gpufit.report.cells import COLUMNS, SYMBOLS
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.tui.renderables.bar import SMALLEST_WIDTH, bar, ceiling_column
+from gpufit.tui.renderables.evidence import SIGNS, STYLES, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
 
 POINTER = "▸"
@@ -37,7 +38,11 @@ class ListColumn:
     right: bool
     """Aligned to the right, as figures are."""
     text: Callable[[FitDocument, CardRow], str]
-    style: str = PLAIN
+    style: str | Callable[[CardRow], str] = PLAIN
+
+    def style_of(self, row: CardRow) -> str:
+        """The style of a row's cell."""
+        return self.style if isinstance(self.style, str) else self.style(row)
 
     def sized(self, document: FitDocument) -> SizedColumn:
         """The column as wide as its longest cell."""
@@ -85,16 +90,31 @@ def _between(lower: str, upper: str) -> str:
 
 COLUMNS_LEFT_TO_RIGHT: tuple[ListColumn, ...] = (
     ListColumn("card", "card", 12, False, _TEXT["card"], STRONG),
-    ListColumn("verdict", "verdict", max(len(symbol) for symbol in SYMBOLS.values()), False, _TEXT["verdict"]),
+    ListColumn(
+        "verdict",
+        "verdict",
+        max(len(symbol) for symbol in SYMBOLS.values()),
+        False,
+        _TEXT["verdict"],
+        lambda row: VERDICT_STYLES[row.verdict],
+    ),
     ListColumn("capacity_bytes", "capacity", 10, True, _TEXT["capacity_bytes"]),
     ListColumn("need_bytes", "need", 10, True, _TEXT["need_bytes"]),
     ListColumn("headroom_bytes", "headroom", 11, True, _TEXT["headroom_bytes"]),
     ListColumn("interval", "lower .. upper", 21, True, interval_text, DIM),
     ListColumn("lots", "lots", 4, False, _TEXT["lots"]),
-    ListColumn("evidence", "evidence", 8, False, _TEXT["evidence"], DIM),
+    ListColumn(
+        "evidence",
+        "evidence",
+        11,
+        False,
+        lambda document, row: evidence_text(row.evidence),
+        lambda row: STYLES[row.evidence],
+    ),
+    ListColumn("sign", "", 1, False, lambda document, row: SIGNS[row.evidence], lambda row: STYLES[row.evidence]),
 )
 
-_ALWAYS = frozenset({"card", "verdict", "headroom_bytes"})
+_ALWAYS = frozenset({"card", "verdict", "sign", "headroom_bytes"})
 _WHILE_THERE_IS_ROOM = ("need_bytes", "capacity_bytes", "evidence", "interval", "lots")
 """In the order of what a buyer asks for."""
 
@@ -107,6 +127,8 @@ def layout_for(width: int, document: FitDocument) -> Layout:
         if _width(sized, chosen | {key}) + SMALLEST_BAR > width:
             break
         chosen.add(key)
+    if "evidence" in chosen:
+        chosen.discard("sign")  # it stands before the word
     columns = tuple(one for one in sized if one.column.key in chosen)
     return Layout(columns, min(width - _width(sized, chosen), LARGEST_BAR))
 
@@ -124,15 +146,15 @@ def heading(layout: Layout) -> Text:
     if layout.bar_width < SMALLEST_WIDTH:
         return line
     at = ceiling_column(layout.bar_width)
-    return line.append(f"need{'capacity '.rjust(at - 4)}▾", DIM)
+    title = "need" if at >= len("need capacity ") else ""
+    return line.append(f"{title}{'capacity '.rjust(at - len(title))}▾", DIM)
 
 
 def card_line(document: FitDocument, row: CardRow, layout: Layout, selected: bool) -> Text:
     """One card. A verdict carries its sign and word, and a selected card its pointer, besides any colour."""
     line = Text(no_wrap=True).append((POINTER if selected else "").ljust(_POINTER_WIDTH), STRONG)
     for one in layout.columns:
-        style = VERDICT_STYLES[row.verdict] if one.column.key == "verdict" else one.column.style
-        line.append(one.pad(one.column.text(document, row)), style).append(" " * _GAP)
+        line.append(one.pad(one.column.text(document, row)), one.column.style_of(row)).append(" " * _GAP)
     if layout.bar_width >= SMALLEST_WIDTH:
         line.append_text(bar(row, layout.bar_width))
     if selected:

@@ -61,15 +61,13 @@ def problem_lines(problems: Sequence[str]) -> Text:
     shown = list(problems[:_MOST_PROBLEMS])
     if len(problems) > _MOST_PROBLEMS:
         shown.append(f"and {len(problems) - _MOST_PROBLEMS} more that cannot be read")
-    return Text("\n".join(f"! {line}" for line in shown), _WARNING)
+    return Text("\n".join(f"! {line}" for line in shown), _WARNING, no_wrap=True, overflow="ellipsis")
 
 
 def no_answer(reason: str, several: bool) -> Text:
     """In place of the cards, when the profile cannot answer for the scenario."""
     other = "  ·  p: the next profile" if several else ""
-    return Text.assemble(
-        ("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the scenario that was measured{other}", DIM)
-    )
+    return Text.assemble(("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the first scenario{other}", DIM))
 
 
 def nothing_listed(state: ViewState) -> Text:

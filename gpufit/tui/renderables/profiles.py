@@ -14,6 +14,7 @@ from gpufit.profile.record import Evidence, Failed, Measured, OutOfMemory, Profi
 from gpufit.report.cells import printable
 from gpufit.report.summary import precision_lines
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
+from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, WARNING
 from gpufit.units import format_size, format_tokens
@@ -96,7 +97,11 @@ def _device(entry: Entry) -> str:
 COLUMNS: tuple[ListColumn[Entry], ...] = (
     ListColumn(title="", text=_sign, style=lambda entry: STRONG),
     ListColumn(title="model", text=lambda entry: entry.profile.model.name, most=22, style=lambda entry: STRONG),
-    ListColumn(title="evidence", text=lambda entry: str(entry.profile.evidence)),
+    ListColumn(
+        title="evidence",
+        text=lambda entry: evidence_text(entry.profile.evidence),
+        style=lambda entry: STYLES[entry.profile.evidence],
+    ),
     ListColumn(title="device", text=_device, most=14, importance=1),
     ListColumn(
         title="cells",
@@ -140,7 +145,7 @@ def _lines(entry: Entry) -> Iterator[tuple[str, str]]:
     profile = entry.profile
     model, engine, device = profile.model, profile.engine, profile.environment.device
     yield "file", entry.one.where
-    yield "evidence", f"{profile.evidence}, {_made(profile)} UTC"
+    yield "evidence", f"{evidence_text(profile.evidence)}, {_made(profile)} UTC"
     yield "device", f"{device.name}{f', {format_size(device.total_bytes)}' if device.total_bytes else ''}"
     yield "engine", f"{engine.name} {engine.version} ({engine.attention})"
     limit = "" if model.position_limit is None else f", positions to {format_tokens(model.position_limit)}"

@@ -20,6 +20,7 @@ from gpufit.tui.keys import QUESTION, bindings
 from gpufit.tui.messages import SliderMoved, ViewPressed
 from gpufit.tui.renderables import header
 from gpufit.tui.renderables.pages import empty_page
+from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import Axis, Event, View
 from gpufit.tui.widgets.block import Block
@@ -100,6 +101,15 @@ class QuestionScreen(SessionScreen):
     def page(self) -> int:
         """Cards that page up and page down jump over."""
         return 10
+
+    def action_ask(self) -> None:
+        """Type the question."""
+        if self.session.profiles:
+            self.app.push_screen(AskScreen(self.session.state.shape), self._asked)
+
+    def _asked(self, found: Asked | None) -> None:
+        if found is not None:
+            self.go(state.with_shape(self.session.state, *found))
 
     def on_slider_moved(self, message: SliderMoved) -> None:
         """Change the question as the mouse asks."""

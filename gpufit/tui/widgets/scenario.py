@@ -6,14 +6,14 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.widgets import Static
 
-from gpufit.advice.limits import CEILING
 from gpufit.tui.renderables.header import held_line
 from gpufit.tui.state import Axis, ViewState
 from gpufit.tui.widgets.slider import Slider
 from gpufit.units import format_tokens
 
 MOST_AT_ONCE = 4096
-"""Where the rail of concurrency ends; keys go on beyond it."""
+LONGEST_ON_RAIL = 2**20
+"""Where the rails end, the context's for models without a limit of their own; keys go on beyond them."""
 
 
 class ScenarioBar(Horizontal):
@@ -28,7 +28,8 @@ class ScenarioBar(Horizontal):
     def show(self, state: ViewState) -> None:
         """Draw it."""
         context, at_once = self.query(Slider)
-        shape, longest = state.shape, state.start.longest_context
-        context.show(shape.context_tokens, min(longest, CEILING), format_tokens(shape.context_tokens))
+        shape, longest = state.shape, state.longest_context
+        rail = max(min(longest, LONGEST_ON_RAIL), shape.context_tokens)
+        context.show(shape.context_tokens, rail, format_tokens(shape.context_tokens))
         at_once.show(shape.concurrency, max(MOST_AT_ONCE, shape.concurrency), f"{shape.concurrency:,}")
         self.query_one("#held", Static).update(held_line(state.held), layout=False)

@@ -1,0 +1,67 @@
+"""A question typed out: context, sequences at once, new tokens."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from gpufit.errors import UsageError
+from gpufit.memory.terms import Shape
+from gpufit.units import format_tokens, parse_shape
+
+FORM = "CONTEXTxAT ONCE+NEW TOKENS"
+Asked = tuple[int, int, int | None]
+"""Context tokens, sequences at once, new tokens where they were given."""
+
+
+class AskScreen(ModalScreen[Asked | None]):
+    """Ends with what was typed, or with nothing; what cannot be read is said and may be mended."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    DEFAULT_CSS = """
+    AskScreen {
+        align: center middle;
+        background: $background 60%;
+    }
+    AskScreen Vertical {
+        width: 60;
+        max-width: 100%;
+        height: auto;
+        padding: 1 2;
+        background: $panel;
+        border: round $primary;
+    }
+    AskScreen Input {
+        margin: 1 0;
+    }
+    """
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self._shape = shape
+
+    def compose(self) -> ComposeResult:
+        """One line to type, and one that says how."""
+        shape = self._shape
+        with Vertical() as box:
+            box.border_title = "the question"
+            yield Static(f"{FORM}, as in 8kx16+256")
+            yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
+            yield Static("enter asks, escape leaves it as it was", id="said")
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Take it, or say what is wrong."""
+        try:
+            found = parse_shape(message.value)
+        except UsageError as error:
+            self.query_one("#said", Static).update(f"! {error}")
+            return
+        if found is None:
+            self.query_one("#said", Static).update(f"! not of the form {FORM}: {message.value!r}")
+            return
+        self.dismiss(found)
