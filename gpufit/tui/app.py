@@ -49,6 +49,7 @@ LIGHT_COLOURS = LightColours()
 SCREENS: Mapping[View, str] = {
     View.PROFILES: "profiles:ProfilesScreen",
     View.CARDS: "cards:CardsScreen",
+    View.ORDER: "order:OrderScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
 

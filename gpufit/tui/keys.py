@@ -140,6 +140,24 @@ PROFILES: tuple[Key, ...] = (
     Key(keys="escape", action="back", shown="", words=""),
 )  # fmt: skip
 
+ORDER: tuple[Key, ...] = (
+    Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the line above, below"),
+    *_MOVES,
+    Key(keys="t", action="next_term", shown="t", footer="term", words="the term that is sorted by: 3, 7, 30 days"),
+    Key(keys="s", action="next_sort", shown="s", footer="sort",
+        words="order: as the cards are listed, or lowest total first (each currency by itself)"),
+    Key(keys="enter", action="open", shown="enter", footer="order file", sign="enter",
+        words="the order file of this card: say how much work, see it, write it"),
+)  # fmt: skip
+
+ORDER_FILE: tuple[Key, ...] = (
+    Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the list"),
+    Key(keys="tab", action="app.focus_next", shown="tab, shift+tab", words="the next, the last field; then the page"),
+    Key(keys="shift+tab", action="app.focus_previous", shown="", words=""),
+    Key(keys="ctrl+s", action="app.export", shown="ctrl+s", footer="write", sign="ctrl+s",
+        words="write the order file: Markdown, JSON or a workbook", priority=True),
+)  # fmt: skip
+
 COMPARE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
     *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
@@ -147,8 +165,11 @@ COMPARE: tuple[Key, ...] = (
 )
 """On the comparison, which stands over the profiles."""
 
-OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.PROFILES: PROFILES, View.CARDS: CARDS}
+OF_VIEWS: Mapping[View, tuple[Key, ...]] = {View.PROFILES: PROFILES, View.CARDS: CARDS, View.ORDER: ORDER}
 """The keys that one screen has alone."""
 
-OVER_VIEWS: Mapping[str, tuple[Key, ...]] = {"Compare, over the profiles": COMPARE}
+OVER_VIEWS: Mapping[str, tuple[Key, ...]] = {
+    "Compare, over the profiles": COMPARE,
+    "The order file, over the orders": ORDER_FILE,
+}
 """The keys of screens that stand over another until they are closed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from textual.message import Message
 
+from gpufit.report.order_document import OrderDocument
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.state import Axis, View
 
@@ -54,3 +55,13 @@ class ProfileRead(Message):
     """As it was typed."""
     found: LoadedProfile | UnfinishedProfile | str
     """The profile, or in words why there is none."""
+
+
+@dataclass
+class OrderMade(Message):
+    """What was typed has been planned."""
+
+    order: OrderDocument | str
+    """The order, or in words why there is none."""
+    page: str
+    """The order file as Markdown; empty where there is none."""

@@ -9,12 +9,15 @@ from pathlib import Path
 import msgspec
 
 from gpufit import flows
+from gpufit.advice.plan import Ask
 from gpufit.catalog.offers import Offers
 from gpufit.catalog.record import Catalog
 from gpufit.errors import UsageError
 from gpufit.memory.held import Held
 from gpufit.memory.terms import Shape
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.order_document import OrderDocument
+from gpufit.report.prices import BookFigures
 from gpufit.tui import state
 from gpufit.tui.kept import Kept, KeptShape
 from gpufit.tui.listing import first_that_fits, listed_rows
@@ -143,3 +146,15 @@ class Session:
             except UsageError as error:
                 self._answers[key] = str(error)
         return self._answers[key]
+
+    def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
+        """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is
+        none."""
+        loaded, now = self.loaded, self.state
+        if loaded is None:
+            raise UsageError("no profile to order for")
+        if not now.held.as_profiled:
+            raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
+        books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
+        offers = replace(self.offers, books=books)
+        return flows.order(loaded.profile, loaded.where, now.shape, self.catalog, offers, self.cards_by_id[card], ask)
