@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpufit.errors import UnreadableInputError, UsageError
@@ -39,6 +39,29 @@ def write_atomically(content: bytes, path: Path) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+
+
+def write_output(content: bytes, path: Path) -> None:
+    """Write what somebody asked for by name: a file whole or not at all, a pipe or a device as it is.
+
+    Raises UnreadableInputError when it cannot be written.
+    """
+    if not path.exists() or path.is_file() or path.is_dir():
+        write_atomically(content, path)
+        return
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise UnreadableInputError(f"{path}: cannot be written ({error.strerror})") from error
+
+
+def refuse_own_input(output: Path | None, inputs: Iterable[str]) -> None:
+    """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
+    if output is None or not output.exists():
+        return
+    if any(Path(given).exists() and output.samefile(given) for given in inputs):
+        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def check_writable(path: Path) -> None:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 from gpufit.errors import UnreadableInputError, UsageError
-from gpufit.files import write_atomically
+from gpufit.files import write_output
 
 
 def write_document(content: bytes, binary: bool, output: Path | None) -> None:
@@ -19,18 +18,8 @@ def write_document(content: bytes, binary: bool, output: Path | None) -> None:
     """
     if output is None:
         _write_standard_output(content, binary)
-    elif output.exists() and not output.is_file() and not output.is_dir():
-        _write_special(content, output)
     else:
-        write_atomically(content, output)
-
-
-def refuse_own_input(output: Path | None, profiles: Iterable[str]) -> None:
-    """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
-    if output is None or not output.exists():
-        return
-    if any(Path(given).exists() and output.samefile(given) for given in profiles):
-        raise UsageError(f"{output} is the profile itself; write the report to another file")
+        write_output(content, output)
 
 
 def _write_standard_output(content: bytes, binary: bool) -> None:
@@ -53,15 +42,6 @@ def _write_standard_output(content: bytes, binary: bool) -> None:
 def _silence(stream: TextIO) -> None:
     """Nothing more goes to a stream that failed: Python would complain again when it closes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _write_special(content: bytes, output: Path) -> None:
-    """A pipe or a device is written to, not replaced."""
-    try:
-        with output.open("wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise UnreadableInputError(f"{output}: cannot be written ({error.strerror})") from error
 
 
 def print_text(text: str) -> None:

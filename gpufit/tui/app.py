@@ -14,9 +14,11 @@ from textual.screen import ModalScreen
 from textual.theme import Theme
 
 from gpufit.tui import state
+from gpufit.tui.export import Exports, with_picture
 from gpufit.tui.keys import EVERYWHERE, bindings
 from gpufit.tui.light import LightColours
 from gpufit.tui.screens.base import SessionScreen
+from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
@@ -123,3 +125,15 @@ class GpufitApp(App[None]):
         """Show the help over any screen."""
         if not isinstance(self.screen, ModalScreen):
             self.push_screen(HelpScreen(self.views))
+
+    def action_export(self) -> None:
+        """Write what is on show."""
+        if isinstance(self.screen, ModalScreen):
+            return
+        made = self.screen.exportable() if isinstance(self.screen, Exports) else None
+        picture = self.export_screenshot(title="gpufit")
+        self.push_screen(ExportScreen(with_picture(made, self.session.state.view, picture)), self._exported)
+
+    def _exported(self, file: str | None) -> None:
+        if file is not None:
+            self.notify(f"wrote {file}", markup=False)

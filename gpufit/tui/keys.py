@@ -62,6 +62,12 @@ EVERYWHERE: tuple[Key, ...] = (
     ),
     Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
     Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
+    Key(
+        keys="e",
+        action="export",
+        shown="e",
+        words="write what is on show: CSV, JSON, workbook, page, Markdown, as far as it has them, or a picture",
+    ),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
     Key(keys="ctrl+q", action="quit", shown="", words=""),
@@ -148,6 +154,7 @@ ORDER: tuple[Key, ...] = (
         words="order: as the cards are listed, or lowest total first (each currency by itself)"),
     Key(keys="enter", action="open", shown="enter", footer="order file", sign="enter",
         words="the order file of this card: say how much work, see it, write it"),
+    Key(keys="e", action="app.export", shown="", words="", footer="export"),
 )  # fmt: skip
 
 ORDER_FILE: tuple[Key, ...] = (
@@ -162,6 +169,7 @@ COMPARE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
     *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
     Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
+    Key(keys="e", action="app.export", shown="e", footer="export", words="write the comparison"),
 )
 """On the comparison, which stands over the profiles."""
 

@@ -65,3 +65,14 @@ class OrderMade(Message):
     """The order, or in words why there is none."""
     page: str
     """The order file as Markdown; empty where there is none."""
+
+
+@dataclass
+class Exported(Message):
+    """A view was written, or could not be."""
+
+    file: str
+    problem: str = ""
+    """Why it was not, in words."""
+    content: bytes | None = None
+    """What a browser is to save; None where it is on disk already."""

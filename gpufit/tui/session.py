@@ -11,7 +11,7 @@ import msgspec
 from gpufit import flows
 from gpufit.advice.plan import Ask
 from gpufit.catalog.offers import Offers
-from gpufit.catalog.record import Catalog
+from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UsageError
 from gpufit.memory.held import Held
 from gpufit.memory.terms import Shape
@@ -142,10 +142,22 @@ class Session:
             if len(self._answers) >= _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
             try:
-                self._answers[key] = flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers)
+                self._answers[key] = self._fit(loaded, to)
             except UsageError as error:
                 self._answers[key] = str(error)
         return self._answers[key]
+
+    def _fit(self, loaded: LoadedProfile, to: state.ViewState, cards: Sequence[Card] = ()) -> FitDocument:
+        return flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers, cards)
+
+    def listed(self) -> FitDocument | None:
+        """The answer for the cards that are listed, in their order; None where there is none."""
+        if self.document is None or self.loaded is None or not self.rows:
+            return None
+        if len(self.rows) == len(self.document.cards):
+            return msgspec.structs.replace(self.document, cards=self.rows)
+        # What a document says of all its cards together is asked again for fewer.
+        return self._fit(self.loaded, self.state, [self.cards_by_id[row.card] for row in self.rows])
 
     def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
         """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is

@@ -13,6 +13,7 @@ from gpufit import flows
 from gpufit.errors import UsageError
 from gpufit.report.compare_document import CompareDocument
 from gpufit.tui import state
+from gpufit.tui.export import Exportable, of_compare
 from gpufit.tui.keys import COMPARE, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.messages import SliderMoved
@@ -82,6 +83,10 @@ class CompareScreen(Screen[None]):
         a, b = (one.where for one in self._pair)
         self.query_one("#sides", Block).show(f"A = {a}\nB = {b}" if document is None else compare.sides(document))
         answer.update(compare.no_comparison(self._why_not) if document is None else compare.comparison(document))
+
+    def exportable(self) -> Exportable | None:
+        """The comparison."""
+        return None if self.document is None else of_compare(self.document)
 
     def action_press(self, event: str) -> None:
         """Another scenario."""

@@ -15,6 +15,7 @@ from gpufit.errors import UsageError
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import load_order_format
 from gpufit.report.plans import arrangement_words
+from gpufit.tui.export import Exportable, of_order
 from gpufit.tui.keys import ORDER_FILE, bindings
 from gpufit.tui.messages import OrderMade
 from gpufit.tui.order_form import FIELDS, TERM_WORDS, first_texts, read_ask
@@ -72,6 +73,10 @@ class OrderFileScreen(Screen[None]):
         """Plan what the form begins with."""
         self._say("planning …")
         self._plan()
+
+    def exportable(self) -> Exportable | None:
+        """The order file."""
+        return None if self.document is None else of_order(self.document)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Plan anew."""
