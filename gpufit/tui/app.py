@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.app import App
+from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
 from textual.theme import Theme
 
 from gpufit.tui import state
 from gpufit.tui.export import Exports, with_picture
-from gpufit.tui.keys import EVERYWHERE, bindings
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.light import LightColours
-from gpufit.tui.screens.base import SessionScreen
+from gpufit.tui.screens.base import QuestionScreen, SessionScreen
 from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.session import Session
@@ -54,6 +55,17 @@ SCREENS: Mapping[View, str] = {
     View.ORDER: "order:OrderScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
+
+
+def _hint(key: Key) -> str:
+    shown = key.sign or key.shown
+    return f"key{'s' if ',' in shown else ''} {shown}"
+
+
+def keys_of(screen: Screen[object]) -> tuple[Key, ...]:
+    """The keys that a screen has of its own and as one that shows an answer."""
+    own = OF_VIEWS.get(screen.VIEW, ()) if isinstance(screen, SessionScreen) else getattr(screen, "KEYS", ())
+    return (*own, *(QUESTION if isinstance(screen, QuestionScreen) else ()))
 
 
 class GpufitApp(App[None]):
@@ -114,6 +126,18 @@ class GpufitApp(App[None]):
     def action_look_at(self, view: str) -> None:
         """The same, by a key."""
         self.look_at(View(view))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        """Every key that works on a screen, by its words, and the themes."""
+        for one in (*keys_of(screen), *EVERYWHERE):
+            name = one.command
+            if name and one.action != "command_palette":
+                yield SystemCommand(f"{name[0].upper()}{name[1:]}", _hint(one), partial(self._do, one))
+        yield SystemCommand("Theme", "another of Textual's themes", self.action_change_theme)
+
+    async def _do(self, key: Key) -> None:
+        screens = hasattr(self.screen, f"action_{key.action.partition('(')[0]}")
+        await self.run_action(key.action, default_namespace=self.screen if screens else self)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key for a screen only works where there is one, and not under an open dialog."""

@@ -30,6 +30,13 @@ class Key:
     """Keys that stand together in the footer."""
     priority: bool = False
 
+    @property
+    def command(self) -> str:
+        """Its name among the commands; empty for a second key of the same, and for moves, which are keys alone."""
+        if " " in self.footer:
+            return self.footer
+        return "" if self.action in _MOVES else self.words
+
 
 def bindings(keys: Iterable[Key]) -> list[Binding]:
     """The keys for a screen's or the app's BINDINGS."""
@@ -47,6 +54,7 @@ def bindings(keys: Iterable[Key]) -> list[Binding]:
     ]
 
 
+_MOVES = {f"{how}('{event}')" for how in ("press", "move") for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
 _CONTEXT = Binding.Group("context", compact=True)
 _AT_ONCE = Binding.Group("at once", compact=True)
 
@@ -102,7 +110,9 @@ CARDS: tuple[Key, ...] = (
     Key(keys="pagedown", action=_press(Event.PAGE_DOWN), shown="", words=""),
     Key(keys="home", action=_press(Event.FIRST), shown="home, end", words="the first, the last card"),
     Key(keys="end", action=_press(Event.LAST), shown="", words=""),
-    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)"),
+    # First of all, so that what is typed right after it is in the box already.
+    Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)",
+        priority=True),
     Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
         words="order: catalog, most headroom, most capacity"),
     Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
@@ -122,7 +132,7 @@ def _move(event: Event) -> str:
     return f"move('{event}')"
 
 
-_MOVES: tuple[Key, ...] = (
+_IN_LISTS: tuple[Key, ...] = (
     Key(keys="down,j", action=_move(Event.DOWN), shown="", words=""),
     Key(keys="pageup", action=_move(Event.PAGE_UP), shown="page up, page down", words="a page of lines"),
     Key(keys="pagedown", action=_move(Event.PAGE_DOWN), shown="", words=""),
@@ -134,7 +144,7 @@ _MOVES: tuple[Key, ...] = (
 
 PROFILES: tuple[Key, ...] = (
     Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the profile above, below"),
-    *_MOVES,
+    *_IN_LISTS,
     Key(keys="enter", action="open", shown="enter", footer="open", sign="enter",
         words="open the profile: every screen then asks it"),
     Key(keys="space", action="mark", shown="space", footer="mark", sign="space",
@@ -148,13 +158,12 @@ PROFILES: tuple[Key, ...] = (
 
 ORDER: tuple[Key, ...] = (
     Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the line above, below"),
-    *_MOVES,
+    *_IN_LISTS,
     Key(keys="t", action="next_term", shown="t", footer="term", words="the term that is sorted by: 3, 7, 30 days"),
     Key(keys="s", action="next_sort", shown="s", footer="sort",
         words="order: as the cards are listed, or lowest total first (each currency by itself)"),
-    Key(keys="enter", action="open", shown="enter", footer="order file", sign="enter",
+    Key(keys="enter", action="open", shown="enter", footer="order", sign="enter",
         words="the order file of this card: say how much work, see it, write it"),
-    Key(keys="e", action="app.export", shown="", words="", footer="export"),
 )  # fmt: skip
 
 ORDER_FILE: tuple[Key, ...] = (
@@ -169,7 +178,7 @@ COMPARE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
     *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
     Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
-    Key(keys="e", action="app.export", shown="e", footer="export", words="write the comparison"),
+    Key(keys="e", action="app.export", shown="", words="", footer="export"),
 )
 """On the comparison, which stands over the profiles."""
 

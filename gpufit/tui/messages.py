@@ -48,6 +48,11 @@ class RowPressed(Message):
 
 
 @dataclass
+class ListResized(Message):
+    """A list has room for other columns."""
+
+
+@dataclass
 class ProfileRead(Message):
     """What was typed has been read or estimated."""
 

@@ -45,7 +45,7 @@ class TestFacts:
             "max concurrency  4",
             "max context      4k",
             "lots             1 x 2 (1 idle)",
-            "evidence         scaled",
+            "evidence         ↗ scaled",
         ):
             assert line in text
 
@@ -117,7 +117,7 @@ class TestParts:
 
     def test_every_phase_has_its_evidence(self) -> None:
         lines = plain(parts_table(DOCUMENT, DOCUMENT.cards[0])).splitlines()
-        assert lines[-2].split() == ["evidence", "measured", "measured", "measured", "scaled"]
+        assert lines[-2].split() == ["evidence", *("●", "measured") * 3, "↗", "scaled"]
 
     def test_it_fits_eighty_columns_with_large_figures(self) -> None:
         row = make_row(180 * GB, 170 * GB)

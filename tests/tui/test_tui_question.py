@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual.command import CommandPalette
 from textual.widgets import Input
 from tui_builders import CATALOG, cards_screen, make_app, named, screen_text
 
@@ -135,6 +136,27 @@ class TestListing:
             assert f"PCIe, {MEMORY_STEPS[1]} GB or more" in screen_text(app)
             await pilot.press(*["m"] * (len(MEMORY_STEPS) - 1), *["o"] * 4)
             assert len(cards_screen(app).session.rows) == 41
+
+
+async def test_every_command_of_the_palette_does_what_its_key_does() -> None:
+    app = make_app(named("one"), named("two"))
+    async with app.run_test(size=WIDE) as pilot:
+        commands = {one.title: one.callback for one in app.get_system_commands(app.screen)}
+        assert {"Halve the context", "Double the context", "Light or dark", "Quit"} <= set(commands)
+        await commands["Double the context"]()
+        assert cards_screen(app).session.state.shape == Shape(1024, 4, 4)
+        await commands["Light or dark"]()
+        assert not app.current_theme.dark
+        await commands["List: any brand, or one vendor's cards"]()
+        assert cards_screen(app).session.state.listing.vendor == CATALOG.cards[0].vendor
+        await commands["The next profile, at the same scenario"]()
+        assert cards_screen(app).session.state.profile == 1
+        await pilot.press("ctrl+p")
+        assert isinstance(app.screen, CommandPalette)
+        await pilot.press("escape")
+        await commands["Quit"]()
+        await pilot.pause()
+        assert not app.is_running
 
 
 @pytest.mark.parametrize("size", [SMALL, WIDE])

@@ -18,6 +18,7 @@ from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
+from gpufit.tui.renderables.evidence import evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES
 from gpufit.tui.renderables.words import VERDICT_WORDS
 from gpufit.units import format_size
@@ -26,6 +27,8 @@ _TEXT = {column.key: column.text for column in COLUMNS}
 _LABEL_WIDTH = 17
 _PART_WIDTH = 14
 _SIZE_WIDTH = 11
+_BYTES_WIDTH = 16
+"""`999,999,999,999` and a blank: a table that keeps its width needs no new layout from one scenario to the next."""
 
 
 def facts(document: FitDocument, row: CardRow) -> Group:
@@ -57,7 +60,7 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str]
             yield f"{price.term_days} days", f"{money(price.total_price)} {price.currency or ''}".rstrip() + seller
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
-    yield "evidence", str(row.evidence)
+    yield "evidence", evidence_text(row.evidence)
     for plan in row.arrangements[1:]:
         yield "or", f"{plan.cards_needed} cards: {arrangement_words(plan)}"
     for change in row.changes:
@@ -91,7 +94,9 @@ def parts_table(document: FitDocument, row: CardRow) -> Text:
         _line("need", nothing, row.need_bytes, STRONG),
     ]
     heading = _Line("at the peak of", (*document.phases, f"{row.binding.phase}*", "in bytes*"), DIM)
-    evidence = _Line("evidence", (*(one.evidence for one in phases), row.evidence, ""), DIM)
+    evidence = _Line(
+        "evidence", (*(evidence_text(one.evidence) for one in phases), evidence_text(row.evidence), ""), DIM
+    )
     text = _aligned([heading, *lines, evidence])
     return text.append(f"* on {row.card}, with its own library workspace and driver context", DIM)
 
@@ -117,12 +122,14 @@ def _line(title: str, of_phases: Sequence[int | None], here: int, style: str) ->
 
 def _aligned(lines: Sequence[_Line]) -> Text:
     """Titles to the left, figures to the right, each column as wide as its longest cell."""
-    widths = [max(len(line.cells[at]) for line in lines) + 1 for at in range(len(lines[0].cells))]
+    last = len(lines[0].cells) - 1
+    longest = [max(len(line.cells[at]) for line in lines) + 1 for at in range(last + 1)]
+    widths = [max(width, _BYTES_WIDTH if at == last else _SIZE_WIDTH) for at, width in enumerate(longest)]
     text = Text(no_wrap=True)
     for line in lines:
         text.append(line.title.ljust(_PART_WIDTH), DIM)
         for cell, width in zip(line.cells, widths, strict=True):
-            text.append(cell.rjust(max(width, _SIZE_WIDTH)), line.style)
+            text.append(cell.rjust(width), line.style)
         text.append("\n")
     return text
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from gpufit.report.cells import PART_TITLES, SYMBOLS
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, OVER_VIEWS, QUESTION, Key
+from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.header import problem_lines
 from gpufit.tui.renderables.palette import (
     CEILING_MARK,
@@ -48,7 +49,7 @@ def help_page(views: Sequence[View]) -> Group:
         *_section("Verdicts", [(SYMBOLS[one], VERDICT_STYLES[one], words) for one, words in VERDICT_WORDS.items()]),
         *_section("Bars: the phase that needs most", bars),
         *_section("Figures", [(word, STRONG, words) for word, words in FIGURE_WORDS.items()]),
-        *_section(evidence, [(str(one), STRONG, words) for one, words in EVIDENCE_WORDS.items()]),
+        *_section(evidence, [(evidence_text(one), STYLES[one], words) for one, words in EVIDENCE_WORDS.items()]),
     )
 
 

@@ -14,7 +14,7 @@ from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.units import format_tokens, parse_shape
 
-FORM = "CONTEXTxAT ONCE+NEW TOKENS"
+FORM = "CONTEXTxCONCURRENCY+NEW"
 Asked = tuple[int, int, int | None]
 """Context tokens, sequences at once, new tokens where they were given."""
 
@@ -50,7 +50,7 @@ class AskScreen(ModalScreen[Asked | None]):
         shape = self._shape
         with Vertical() as box:
             box.border_title = "the question"
-            yield Static(f"{FORM}, as in 8kx16+256")
+            yield Static(f"{FORM}, as in 8kx16+256; without +NEW they stay")
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
             yield Static("enter asks, escape leaves it as it was", id="said")
 

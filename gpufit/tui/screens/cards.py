@@ -61,10 +61,10 @@ class CardsScreen(QuestionScreen):
         self._list(next_memory(self.session.state.listing))
 
     def action_search(self) -> None:
-        """Open the search box."""
+        """Open the search box; what is typed next is already in it."""
         box = self.query_one("#search", Input)
-        self.add_class("-searching")
-        box.focus()
+        box.display = True
+        self.set_focus(box)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """List what is found so far."""
@@ -80,9 +80,8 @@ class CardsScreen(QuestionScreen):
 
     def action_back(self) -> None:
         """Out of the search, whose words are cleared, or out of the details."""
-        if self.has_class("-searching"):
-            self.query_one("#search", Input).value = ""
-            self.remove_class("-searching")
+        box = self.query_one("#search", Input)
+        box.value, box.display = "", False
         self._enlarge_details(False)
 
     def _list(self, listing: Listing) -> None:

@@ -28,6 +28,8 @@ class CompareScreen(Screen[None]):
     """A and B, until it is closed. The scenario is its own: what the other screens ask stays as it was."""
 
     AUTO_FOCUS = "Scroll"
+    KEYS = COMPARE
+    """Named as commands, too."""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(COMPARE)]
     DEFAULT_CSS = """
     CompareScreen #sides { height: auto; max-height: 8; padding: 0 1; background: $panel; }

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from gpufit.tui import ordering, state
 from gpufit.tui.keys import ORDER, bindings
-from gpufit.tui.messages import RowPressed
+from gpufit.tui.messages import ListResized, RowPressed
 from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables import header, listed, order
 from gpufit.tui.screens.base import QuestionScreen
@@ -89,6 +89,10 @@ class OrderScreen(QuestionScreen):
         """The cursor elsewhere."""
         page = self.query_one(LineList).page
         self._put(ordering.move(self._ordering, Event(event), page, len(self._lines)))
+
+    def on_list_resized(self, message: ListResized) -> None:
+        """Choose the columns anew."""
+        self.draw()
 
     def on_row_pressed(self, message: RowPressed) -> None:
         """The cursor to the line that was clicked; a click on the line under it opens."""

@@ -29,6 +29,8 @@ from gpufit.tui.widgets.scroll import Scroll
 class OrderFileScreen(Screen[None]):
     """Over the list until it is closed. Every field that changes is answered by a new page."""
 
+    KEYS = ORDER_FILE
+    """Named as commands, too."""
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(ORDER_FILE)]
     DEFAULT_CSS = """
     OrderFileScreen #head { height: auto; max-height: 5; padding: 0 1; background: $panel; }

@@ -16,7 +16,7 @@ from gpufit.errors import GpufitError
 from gpufit.tui import shelf, state
 from gpufit.tui.keys import PROFILES, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile, profile_named
-from gpufit.tui.messages import ProfileRead, RowPressed
+from gpufit.tui.messages import ListResized, ProfileRead, RowPressed
 from gpufit.tui.renderables import listed, profiles
 from gpufit.tui.renderables.header import problem_lines
 from gpufit.tui.renderables.pages import empty_page
@@ -39,7 +39,6 @@ class ProfilesScreen(SessionScreen):
     ProfilesScreen #title { height: 1; padding: 0 1; background: $panel; }
     ProfilesScreen #problems { display: none; }
     ProfilesScreen #prompt { display: none; height: 1; margin: 0 1; }
-    ProfilesScreen.-typing #prompt { display: block; }
     ProfilesScreen #said { display: none; height: auto; max-height: 3; padding: 0 1; background: $panel; }
     ProfilesScreen #columns { height: 1; padding: 0 1; }
     ProfilesScreen #halves { height: 1fr; layout: vertical; }
@@ -105,6 +104,10 @@ class ProfilesScreen(SessionScreen):
         page = self.query_one(LineList).page
         self._put(shelf.move(self._shelf, Event(event), page, len(self.listed)))
 
+    def on_list_resized(self, message: ListResized) -> None:
+        """Choose the columns anew."""
+        self.draw()
+
     def on_row_pressed(self, message: RowPressed) -> None:
         """The cursor to the line that was clicked; a click on the line under it opens."""
         if message.index == self._shelf.cursor:
@@ -137,13 +140,14 @@ class ProfilesScreen(SessionScreen):
         self.app.push_screen(CompareScreen(found[a], found[b]))
 
     def action_import(self) -> None:
-        """Ask for a file or a model."""
-        self.add_class("-typing")
-        self.query_one("#prompt", Input).focus()
+        """Ask for a file or a model; what is typed next is already in the prompt."""
+        prompt = self.query_one("#prompt", Input)
+        prompt.display = True
+        self.set_focus(prompt)
 
     def action_back(self) -> None:
         """Away with the prompt, and with what was said."""
-        self.remove_class("-typing")
+        self.query_one("#prompt", Input).display = False
         self._say("")
         self.query_one(LineList).focus()
 

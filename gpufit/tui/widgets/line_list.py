@@ -11,7 +11,7 @@ from textual.geometry import Region, Size, Spacing
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from gpufit.tui.messages import RowPressed
+from gpufit.tui.messages import ListResized, RowPressed
 
 _NEIGHBOURS = 2
 """Lines kept in view above and below the selected one."""
@@ -62,8 +62,9 @@ class LineList(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip(list(line.render(self.app.console))).apply_style(Style(bgcolor=background.bgcolor))
 
     def on_resize(self) -> None:
-        """Keep the selected line in view when the list gets shorter."""
+        """Keep the selected line in view when the list gets shorter, and have the columns chosen for the width."""
         self._lay_out()
+        self.post_message(ListResized())
 
     def _lay_out(self) -> None:
         self.virtual_size = Size(self.size.width, self._count)
