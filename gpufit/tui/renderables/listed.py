@@ -76,9 +76,8 @@ def heading(placed: Sequence[Placed[Row]]) -> Text:
 
 def line(placed: Sequence[Placed[Row]], row: Row, selected: bool) -> Text:
     """One row; the selected one has a pointer besides its colour."""
-    text = Text(no_wrap=True, overflow="ellipsis").append((POINTER if selected else "").ljust(_POINTER_WIDTH), STRONG)
+    text = Text(style=f"on {SELECTED_BACKGROUND}" if selected else "", no_wrap=True, overflow="ellipsis")
+    text.append((POINTER if selected else "").ljust(_POINTER_WIDTH), STRONG)
     for one in placed:
         text.append(one.pad(printable(one.column.text(row))), one.column.style(row)).append(" " * GAP)
-    if selected:
-        text.stylize(f"on {SELECTED_BACKGROUND}")
     return text
