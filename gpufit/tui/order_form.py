@@ -37,9 +37,9 @@ class Field:
 
 FIELDS: tuple[Field, ...] = (
     Field("term", "term, days", parse_term, "", "the shortest that holds the work"),
-    Field("inputs", "inputs", parse_count, "", "inputs to work off in all"),
-    Field("tokens", "tokens", parse_count, "", "tokens to generate in all"),
-    Field("workers", "workers", parse_count, "", "as many as the sequences at once need"),
+    Field("inputs", "inputs", parse_count, "", "to work off in all"),
+    Field("tokens", "tokens", parse_count, "", "to generate in all"),
+    Field("workers", "workers", parse_count, "", "as many as are needed"),
     Field("piece-inputs", "inputs a piece", parse_count, str(PIECE_INPUTS), "of a worker's output"),
     Field("setup-hours", "set-up, hours", parse_hours, f"{SETUP_HOURS:g}", "installing, fetching weights, checks"),
     Field("checks-hours", "checks, hours", parse_hours, f"{CHECKS_HOURS:g}", "confirming that the job is complete"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.markdown import Markdown
+from rich.markdown import Markdown, MarkdownElement, TableElement
 from rich.table import Column, Table
 from rich.text import Text
 from rich.theme import Theme
@@ -214,11 +215,25 @@ def order_head(card: str, name: str, document: OrderDocument | None, other: str,
     return text.append(f"\n{other}", DIM) if other else text
 
 
+class _Tables(TableElement):
+    """A table without titles, as lines with a label have, has no room kept for them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table) and not any(str(column.header).strip() for column in table.columns):
+                table.show_header = False
+            yield table
+
+
+class _Markdown(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": _Tables}
+
+
 class OrderPage:
     """The order file as it will be written, laid out."""
 
     def __init__(self, markdown: str) -> None:
-        self._markdown = Markdown(markdown, code_theme="ansi_dark")
+        self._markdown = _Markdown(markdown, code_theme="ansi_dark")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """In the colours of the other screens."""

@@ -19,7 +19,7 @@ from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
 
-HINT = "up, down: the format · tab: the file's name · enter writes · escape leaves"
+HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 
 
 class ExportScreen(ModalScreen[str | None]):
