@@ -26,3 +26,35 @@ class UnreadableInputError(GpufitError):
 
 class MeasurementError(GpufitError):
     """The model could not be run on the device at all, so there is nothing to report."""
+
+
+def unreadable(where: object, error: OSError | UnicodeDecodeError) -> UnreadableInputError:
+    """What the system says of a file that cannot be read, in plain words; `where` is what the user calls it."""
+    said = _READ.get(type(error)) or f"cannot be read ({_reason(error)})"
+    return UnreadableInputError(f"{where}: {said}")
+
+
+def unwritable(where: object, error: OSError, and_so: str = "") -> UnreadableInputError:
+    """The same of one that cannot be written; `and_so` ends the sentence: what became of the file that was there."""
+    said = _WRITTEN.get(type(error)) or f"cannot be written ({_reason(error)})"
+    return UnreadableInputError(f"{where}: {said}{and_so}")
+
+
+_READ: dict[type[Exception], str] = {
+    FileNotFoundError: "no such file",
+    IsADirectoryError: "a folder, not a file",
+    NotADirectoryError: "no such file (a part of its path is a file, not a folder)",
+    PermissionError: "may not be read (permission denied)",
+}
+
+_WRITTEN: dict[type[Exception], str] = {
+    FileExistsError: "cannot be written (a part of its path is a file, not a folder)",
+    NotADirectoryError: "cannot be written (a part of its path is a file, not a folder)",
+    PermissionError: "may not be written (permission denied)",
+}
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not text in UTF-8, from byte {error.start + 1} on"
+    return error.strerror or str(error)

@@ -10,22 +10,22 @@ import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.errors import UnreadableInputError, UsageError, unwritable
 
 _LOCK = "lock"
 
 
-def write_atomically(content: bytes, path: Path) -> None:
+def write_atomically(content: bytes, path: Path) -> Path | None:
     """Replace `path` by `content` in one step, through a synced temporary file in the same folder.
 
-    A link is followed, an old file's permissions are kept. Raises UnreadableInputError, and leaves the old file as
-    it was, when any step fails.
+    A folder that is missing is made and returned, so that whoever asked can be told. A link is followed, an old file's
+    permissions are kept. Raises UnreadableInputError, and leaves the old file as it was, when any step fails.
     """
     target = _target(path)
     temporary = _temporary(target)
     try:
         _refuse_special(path, target)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        made = _make_folder(path, target)
         with temporary.open("xb") as file:
             if target.exists():
                 shutil.copymode(target, temporary)
@@ -34,26 +34,28 @@ def write_atomically(content: bytes, path: Path) -> None:
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be written ({error.strerror}); nothing was changed") from error
+        raise unwritable(path, error, "; nothing was changed") from error
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
+    return made
 
 
-def write_output(content: bytes, path: Path) -> None:
-    """Write what somebody asked for by name: a file whole or not at all, a pipe or a device as it is.
+def write_output(content: bytes, path: Path) -> Path | None:
+    """Write what somebody asked for by name: a file whole or not at all, a pipe or a device as it is. The folder, where
+    it was missing and has been made.
 
     Raises UnreadableInputError when it cannot be written.
     """
     if not path.exists() or path.is_file() or path.is_dir():
-        write_atomically(content, path)
-        return
+        return write_atomically(content, path)
     try:
         with path.open("wb") as file:
             file.write(content)
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be written ({error.strerror})") from error
+        raise unwritable(path, error) from error
+    return None
 
 
 def refuse_own_input(output: Path | None, inputs: Iterable[str]) -> None:
@@ -64,17 +66,27 @@ def refuse_own_input(output: Path | None, inputs: Iterable[str]) -> None:
         raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
-def check_writable(path: Path) -> None:
-    """Raise UnreadableInputError now if `write_atomically` could not create its file later; leaves nothing behind."""
+def check_writable(path: Path) -> Path | None:
+    """Raise UnreadableInputError now if `write_atomically` could not create its file later; leaves nothing behind but
+    the folder, which is returned where it was missing."""
     try:
         target = _target(path)
         _refuse_special(path, target)
-        target.parent.mkdir(parents=True, exist_ok=True)
+        made = _make_folder(path, target)
         probe = _temporary(target)
         probe.touch(exist_ok=False)
         probe.unlink(missing_ok=True)
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be written ({error.strerror})") from error
+        raise unwritable(path, error) from error
+    return made
+
+
+def _make_folder(path: Path, target: Path) -> Path | None:
+    """Make the folder that a file is to lie in, and those above it; None where it was there."""
+    if target.parent.is_dir():
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return path.parent
 
 
 def _target(path: Path) -> Path:

@@ -315,13 +315,14 @@ def _planned(
     return build_order_document(judged, plan, ask, book)
 
 
-def save(profile: Profile, path: Path) -> None:
-    """Write a profile that was computed. Raises UsageError where another file is there."""
+def save(profile: Profile, path: Path) -> Path | None:
+    """Write a profile that was computed; the folder, if it was missing and had to be made. Raises UsageError where
+    another file is there."""
     from gpufit.profile.store import save_profile
 
     if path.exists():
         raise UsageError(f"{path} is there already; name another file, or remove it first")
-    save_profile(profile, path)
+    return save_profile(profile, path)
 
 
 def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:

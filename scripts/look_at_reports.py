@@ -48,6 +48,10 @@ SECONDS = 240
 _CLOSED_TO_SCRIPTS = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 _TELL_SIZE = """<script>addEventListener("load", () => parent.postMessage(
   [document.documentElement.scrollWidth, document.documentElement.scrollHeight], "*"))</script></body>"""
+_TELL_TABLES = """<script>addEventListener("load", () => {
+  document.querySelectorAll("details").forEach(one => one.open = true);
+  parent.postMessage([...document.querySelectorAll(".scroll")].map(one => one.scrollWidth - one.clientWidth), "*")
+})</script></body>"""
 _HEAR_SIZE = """<script>addEventListener("message", event => document.body.dataset.size = event.data)</script>"""
 
 
@@ -84,16 +88,27 @@ def framed(page: Path, width: int, height: int, folder: Path) -> Path:
 
 def page_size(page: Path, width: int) -> tuple[int, int]:
     """Width and height of what a page draws in a frame of a width, in CSS pixels; wider is a page that overflows."""
+    size = told(page, width, _TELL_SIZE)
+    return size[0], size[1]
+
+
+def hidden_widths(page: Path, width: int) -> list[int]:
+    """Of each table of a page in a frame of a width, how many CSS pixels of it are scrolled out of sight."""
+    return told(page, width, _TELL_TABLES)
+
+
+def told(page: Path, width: int, script: str) -> list[int]:
+    """The numbers that a script at the end of a page sends, the page laid out in a frame of a width."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         copy = folder / "copy.html"
         text = _CLOSED_TO_SCRIPTS.sub("", page.read_text(encoding="utf-8"))
-        copy.write_text(text.replace("</body>", _TELL_SIZE), encoding="utf-8")
+        copy.write_text(text.replace("</body>", script), encoding="utf-8")
         shown = run_chromium("--virtual-time-budget=3000", "--dump-dom", framed(copy, width, 800, folder).as_uri())
-    size = re.search(r'data-size="(\d+),(\d+)"', shown.stdout)
+    size = re.search(r'data-size="([\d,]+)"', shown.stdout)
     if size is None:
         raise RuntimeError(f"chromium did not lay out {page}: {shown.stderr[-500:]}")
-    return int(size[1]), int(size[2])
+    return [int(one) for one in size[1].split(",")]
 
 
 def photograph(page: Path, width: int, picture: Path, *options: str) -> None:

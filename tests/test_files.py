@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.errors import UnreadableInputError, UsageError, unreadable, unwritable
 from gpufit.files import check_writable, remove_leftovers, sole_writer, write_atomically
 
 
@@ -88,6 +88,30 @@ def test_a_file_where_a_folder_should_be_is_said_in_one_line(tmp_path: Path) -> 
         assert "\n" not in str(refused.value)
     assert (tmp_path / "file").read_bytes() == b"whole"
     assert names_in(tmp_path) == ["file"]
+
+
+def test_a_folder_that_had_to_be_made_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "b" / "out.json"
+    assert [check_writable(path), check_writable(path)] == [path.parent, None]
+    other = tmp_path / "c" / "out.json"
+    assert [write_atomically(b"new", other), write_atomically(b"new", other)] == [other.parent, None]
+
+
+@pytest.mark.parametrize(
+    ("error", "read", "written"),
+    [
+        (PermissionError(13, "Permission denied"), "may not be read (permission denied)", "may not be written"),
+        (FileNotFoundError(2, "No such file"), "no such file", "cannot be written (No such file)"),
+        (IsADirectoryError(21, "Is a directory"), "a folder, not a file", "cannot be written (Is a directory)"),
+        (OSError(5, "Input/output error"), "cannot be read (Input/output error)", "(Input/output error)"),
+    ],
+)
+def test_what_the_system_says_is_told_in_plain_words(error: OSError, read: str, written: str) -> None:
+    assert str(unreadable("a.toml", error)) == f"a.toml: {read}"
+    said = str(unwritable("a.toml", error, "; nothing was changed"))
+    assert written in said
+    assert said.endswith("; nothing was changed")
+    assert "Errno" not in f"{read}{said}"
 
 
 def test_a_folder_is_never_replaced_by_a_file(tmp_path: Path) -> None:

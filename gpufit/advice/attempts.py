@@ -22,7 +22,6 @@ from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
 from gpufit.memory.engines.vllm.start import loaded_parts, start
 from gpufit.memory.engines.vllm.versions import Rules
-from gpufit.units import format_size
 
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
@@ -53,6 +52,12 @@ class Asked:
         return self._known[key]
 
 
+def _served(one: Served) -> tuple[int, int, int]:
+    """How good a start is: its verdict, then how many it surely and how many it likely runs of what is asked."""
+    sure, likely = (math.floor(min(count, one.asked)) for count in (one.lower, one.point))
+    return _ORDER.index(one.verdict), sure, likely
+
+
 def _context(card: Card, rules: Rules) -> Amount:
     if not rules.version.at_least(*_OLD_DEFINITION):
         return Amount(0, 0, 0)
@@ -78,18 +83,19 @@ class Attempt:
         return Served(one, asked.concurrency, self.context)
 
     def best(self) -> Served:
-        """The start with vLLM's default number of sequences; where that does not serve all that are asked for, the one
-        with as many as are asked for, if its verdict is better; or else with the most that one start surely serves."""
-        asked = self.question
-        default = self.default
+        """The start with vLLM's default number of sequences; where that does not surely serve all that are asked for,
+        the one with as many as are asked for, if it serves more of them; and where no start may serve all, with as many
+        as one likely runs at once, and surely no fewer than with any other number."""
+        asked, default = self.question, self.default
         if asked.settings.max_num_seqs is not None or default.verdict is Verdict.FITS:
             return default
-        if asked.concurrency <= default.start.batch.tokens:
-            exact = self.with_sequences(asked.concurrency)
-            if _ORDER.index(exact.verdict) > _ORDER.index(default.verdict):
-                return exact
-        most = self._most_of_one()
-        return self.with_sequences(most) if most > math.floor(default.lower) else default
+        most = min(asked.concurrency, default.start.batch.tokens)
+        if most == asked.concurrency:
+            best = max(default, self.with_sequences(most), key=_served)  # of equals the default, which stands first
+            if best.verdict is not Verdict.DOES_NOT_FIT:
+                return best
+        count = self._likely_up_to(most)
+        return max(default, self.with_sequences(count), key=_served) if count else default
 
     @cached_property
     def default(self) -> Served:
@@ -100,11 +106,18 @@ class Attempt:
         """The start with so many sequences in a step."""
         return self.with_settings(replace(self.question.settings, max_num_seqs=count))
 
-    def _most_of_one(self) -> int:
-        """The most sequences that one start surely serves where it schedules no more: what copies side by side get."""
-        if self.default.verdict is not Verdict.DOES_NOT_FIT:
-            return 0
-        return self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
+    def _likely_up_to(self, ceiling: int) -> int:
+        """The most sequences in a step that one start likely runs at once, of those numbers with which it surely runs
+        as many as with any: a pool that holds more than it must is then used."""
+        sure = self._most_up_to(ceiling)
+
+        def likely(count: int) -> bool:
+            if count <= sure:
+                return True
+            one = self.with_sequences(count)
+            return math.floor(one.lower) >= sure and math.floor(one.point) >= count
+
+        return largest_that_fits(likely, ceiling)
 
     def most(self, fullest: Served) -> int:
         """The most sequences that one start surely serves: of one that serves all that is asked, and whose number of
@@ -122,8 +135,9 @@ class Attempt:
         with fewer of them in a step."""
         if best.verdict is not Verdict.TOO_CLOSE or self.question.settings.max_num_seqs is not None:
             return best
-        most = self._most_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
-        return self.with_sequences(most) if most > math.floor(best.lower) else best
+        count = self._likely_up_to(min(self.question.concurrency, self.default.start.batch.tokens))
+        fewer = self.with_sequences(count) if count else best
+        return fewer if math.floor(fewer.lower) > math.floor(best.lower) else best
 
     def longest(self, served: Served) -> tuple[int, bool]:
         """(longest sequence, whether the model's own positions stop it and not memory)."""
@@ -154,30 +168,18 @@ class Attempt:
         share = served.least_utilization
         if served.verdict is not Verdict.FITS and share is not None and share > one.utilization:
             yield f"--gpu-memory-utilization {share:g} surely serves this; {one.utilization:g} may not"
-        if self.question.settings.max_num_seqs is not None:
-            return
-        if one.settings.max_num_seqs is not None:
+        if self.question.settings.max_num_seqs is None and one.settings.max_num_seqs is not None:
             yield self._chosen(served)
-        elif served.verdict is not Verdict.FITS and self.question.concurrency < one.batch.sequences:
-            yield from self._fewer(served)
-
-    def _fewer(self, served: Served) -> Iterator[str]:
-        """What no more sequences than are asked for would free."""
-        asked, one = self.question.concurrency, served.start
-        fewer = self.with_sequences(asked)
-        if math.floor(fewer.lower) > math.floor(served.lower):
-            freed = fewer.start.pool_bytes.point_bytes - one.pool_bytes.point_bytes
-            yield (
-                f"--max-num-seqs {asked} in place of {one.batch.sequences} leaves {format_size(freed)} more for the KV "
-                "pool"
-            )
 
     def _chosen(self, served: Served) -> str:
         """What the number of sequences in the command is there for."""
+        sure, likely = math.floor(served.lower), math.floor(served.point)
+        serves = [f"surely serves {sure}"] if sure else []
+        serves += [f"likely {'' if sure else 'serves '}{likely}"] if likely > sure else []
         now = {
             Verdict.FITS: "surely serves this",
-            Verdict.TOO_CLOSE: "may serve this",
-            Verdict.DOES_NOT_FIT: f"surely serves {math.floor(served.lower)} a copy",
+            Verdict.TOO_CLOSE: f"may serve this ({', '.join(serves)})" if serves else "may serve this",
+            Verdict.DOES_NOT_FIT: f"{', '.join(serves)} a copy",
         }[served.verdict]
         before = {
             Outcome.FITS: f"surely serves {math.floor(self.default.lower)}",

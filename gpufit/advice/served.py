@@ -170,13 +170,9 @@ class Served:
             return (
                 f"{one.batch.sequences} sequences run at once (--max-num-seqs), fewer than the {self.asked} asked for"
             )
-        if one.batch.sequences < self.asked and self.lower >= one.batch.sequences:
-            return (
-                f"one start runs {one.batch.sequences} sequences of {length}, and {self.asked} are asked for, which "
-                f"take {format_size(self.needed_bytes)} of KV pool"
-            )
+        pool = one.concurrency
         return (
-            f"the KV pool holds {self.point:.1f} sequences of {length} ({self.lower:.1f} to {self.upper:.1f}), and "
+            f"the KV pool holds {pool.point:.1f} sequences of {length} ({pool.lower:.1f} to {pool.upper:.1f}), and "
             f"{self.asked} are asked for, which take {format_size(self.needed_bytes)} of it"
         )
 

@@ -12,7 +12,7 @@ from gpufit.catalog import codec
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import BLANK_BOOK, Card, Catalog, Origin, catalog_order
 from gpufit.datadir import shipped_catalog_dir, user_catalog_dir
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 
 
 def load_catalog(extra: Path | None = None) -> Catalog:
@@ -111,4 +111,4 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error})") from error
+        raise unreadable(path, error) from error

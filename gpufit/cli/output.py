@@ -7,19 +7,27 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
+from gpufit.cli.diagnostics import say
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.files import write_output
 
 
 def write_document(content: bytes, binary: bool, output: Path | None) -> None:
-    """Send a rendered document to `output`, or to standard output when it is None.
+    """Send a rendered document to `output`, or to standard output when it is None. A folder that had to be made for it
+    is named on standard error.
 
     Raises UsageError rather than fill a terminal with a workbook, UnreadableInputError when a file cannot be written.
     """
     if output is None:
         _write_standard_output(content, binary)
     else:
-        write_output(content, output)
+        say_made(write_output(content, output))
+
+
+def say_made(folder: Path | None) -> None:
+    """That a folder was missing and has been made: it may be a slip of the keyboard."""
+    if folder is not None:
+        say(f"made the folder {folder}")
 
 
 def _write_standard_output(content: bytes, binary: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import unreadable
 from gpufit.files import write_atomically
 from gpufit.profile import codec
 from gpufit.profile.record import Profile
@@ -15,16 +15,17 @@ def load_profile(path: Path) -> Profile:
     try:
         text = path.read_bytes()
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     return codec.decode(text, str(path))
 
 
-def save_profile(profile: Profile, path: Path) -> None:
-    """Write the profile whole or not at all: readers see the old file or the new one, never half of one.
+def save_profile(profile: Profile, path: Path) -> Path | None:
+    """Write the profile whole or not at all: readers see the old file or the new one, never half of one. The folder, if
+    it was missing and had to be made.
 
     Raises UnreadableInputError when the disk refuses; the old file is then untouched.
     """
-    write_atomically(codec.encode(profile), path)
+    return write_atomically(codec.encode(profile), path)
 
 
 def find_profiles(folder: Path) -> tuple[Path, ...]:

@@ -96,9 +96,9 @@ def binding_place(row: CardRow) -> str:
 
 
 def binding_text(row: CardRow) -> str:
-    """What binds, in words: part, phase, and by how much it is short."""
+    """What binds, in words: part, phase, and by how much it is likely short."""
     text = binding_place(row)
-    return text if not row.binding.short_bytes else f"{text}, short by {format_size(row.binding.short_bytes)}"
+    return text if not row.binding.short_bytes else f"{text}, likely short by {format_size(row.binding.short_bytes)}"
 
 
 def max_context_text(row: CardRow) -> str:

@@ -8,6 +8,7 @@ from gpufit.report.cells import COLUMNS, SCREEN_COLUMNS, Column, Value
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument, scenario_title
 from gpufit.report.start_figures import StartFigures
+from gpufit.report.start_text import room_text
 from gpufit.units import format_size
 
 
@@ -28,6 +29,10 @@ def _size(value: Value) -> str:
     return format_size(value) if isinstance(value, int) else ""
 
 
+def _room(value: Value) -> str:
+    return room_text(value) if isinstance(value, int) else ""
+
+
 def _count(value: Value) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
@@ -44,9 +49,9 @@ START_COLUMNS: tuple[Column, ...] = (
     _start("gpu_memory_utilization", "utilization", lambda one: one.gpu_memory_utilization),
     _start("least_gpu_memory_utilization", "least utilization", lambda one: one.least_gpu_memory_utilization),
     _start("budget_bytes", "budget", lambda one: one.budget_bytes, _size),
-    _start("kv_pool_bytes", "KV pool", lambda one: one.kv_pool_bytes, _size),
-    _start("kv_pool_lower_bytes", "KV pool, lower", lambda one: one.kv_pool_lower_bytes, _size),
-    _start("kv_pool_upper_bytes", "KV pool, upper", lambda one: one.kv_pool_upper_bytes, _size),
+    _start("kv_pool_bytes", "KV pool", lambda one: one.kv_pool_bytes, _room),
+    _start("kv_pool_lower_bytes", "KV pool, lower", lambda one: one.kv_pool_lower_bytes, _room),
+    _start("kv_pool_upper_bytes", "KV pool, upper", lambda one: one.kv_pool_upper_bytes, _room),
     _start("kv_needed_bytes", "KV pool needed", lambda one: one.kv_needed_bytes, _size),
     _start("kv_tokens", "KV tokens", lambda one: int(one.kv_tokens.point), _count),
     _start("sequence_bytes", "a sequence", lambda one: one.sequence_bytes, _size),

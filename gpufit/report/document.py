@@ -32,6 +32,7 @@ from gpufit.profile.record import (
     Record,
     weakest,
 )
+from gpufit.report.basis import not_run_note, scenario_ran
 from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
 from gpufit.report.prices import (
     BookFigures,
@@ -161,6 +162,9 @@ class FitDocument(Record, frozen=True, kw_only=True):
     """Model, engine, version, precision and cards, in words: what the numbers are for, never the model alone."""
     precision: Precision
     scenario: Scenario
+    scenario_ran: bool | None = None
+    """Whether the profile ran this very scenario. False: its figures are those of a model fitted to what it did run;
+    null: rules answer, and nothing ran."""
     phases: dict[str, PhaseFigures]
     kv_cache_growth: CacheGrowth | None
     """How the cache grows: state, slope and knee; absent without a cache or a memory model."""
@@ -215,6 +219,7 @@ def build_fit_document(
             concurrency=shape.concurrency,
             cached_tokens=shape.cached_tokens,
         ),
+        scenario_ran=scenario_ran(profile, shape),
         phases={str(one.phase): _phase_figures(one, needs) for one in predictions},
         kv_cache_growth=cache_growth(profile),
         cards=rows,
@@ -321,6 +326,8 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
             f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}{held}, the smallest at "
             f"context {smallest.context_tokens} x {smallest.concurrency}"
         )
+    if scenario_ran(profile, shape) is False:
+        notes.append(not_run_note(profile))
     model = profile.memory_model
     distance = 1.0 if model is None else distance_outside(model, shape)
     if model is not None and distance > 1:

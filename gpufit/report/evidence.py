@@ -11,7 +11,7 @@ from gpufit.report.start_text import TITLES
 from gpufit.report.summary import growth_sentence
 
 MEANINGS: dict[Evidence, str] = {
-    Evidence.MEASURED: "read from the device during the run",
+    Evidence.MEASURED: "read from the device in runs, or of a shape between theirs by the model fitted to them",
     Evidence.IMPORTED: "printed by a serving engine in its own log",
     Evidence.SIMULATED: "from the same run on fake tensors",
     Evidence.COMPUTED: "arithmetic over a config and file headers",

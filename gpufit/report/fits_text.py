@@ -45,9 +45,11 @@ def fits_headline(document: FitsDocument) -> list[str]:
     """How many questions, and what each profile and each scenario is."""
     scenarios = document.of(document.profiles[0])
     cards = len(document.documents[0].cards)
+    modelled = any(one.scenario_ran is False for one in document.documents)
     lines = [
         f"{_counted(len(document.profiles), 'profile')} x {_counted(len(scenarios), 'scenario')}, "
         f"{_counted(cards, 'card')} · evidence: {document.evidence}"
+        f"{', by a model where a shape was not run' if modelled else ''}"
     ]
     for answer in document.profiles:
         first = document.of(answer)[0]

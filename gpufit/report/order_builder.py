@@ -13,6 +13,7 @@ from gpufit.advice.verdict import Devices, Verdict, arrangement_of
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
 from gpufit.profile.record import Evidence, Profile
+from gpufit.report.basis import held_out_error
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.order_checks import arrival_checks, to_save
 from gpufit.report.order_document import (
@@ -76,6 +77,7 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         model=worker.model,
         engine=worker.engine,
         scenario=judged.asked.scenario,
+        scenario_ran=worker.scenario_ran,
         card=_card(judged, plan),
         idle=None if plan is None else _idle(plan, cost, row.verdict is Verdict.FITS),
         term_days=None if plan is None else plan.term_days,
@@ -245,15 +247,9 @@ def _margin(judged: Judged) -> Margin:
         max_concurrency=row.max_concurrency,
         binding_phase=row.binding.phase,
         binding_part=row.binding.part,
-        held_out_error=_held_out_error(judged.profile),
+        held_out_error=None if judged.profile is None else held_out_error(judged.profile),
         evidence=row.evidence,
     )
-
-
-def _held_out_error(profile: Profile | None) -> float | None:
-    phases = () if profile is None or profile.memory_model is None else profile.memory_model.phases
-    errors = [phase.worst_held_out_error for phase in phases if phase.worst_held_out_error is not None]
-    return max(errors, default=None)
 
 
 def _assumed(plan: Plan | None, ask: Ask) -> Iterator[str]:

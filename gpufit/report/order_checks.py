@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
+from gpufit.architecture.quantization.registry import CHECKPOINT
 from gpufit.catalog.record import Card
 from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
 from gpufit.report.document import CardRow, FitDocument, Scenario
@@ -29,8 +30,6 @@ _TORCH = (
 
 QUANTISED_AT_LOAD = ("torchao-int8wo", "torchao-float8wo", "bitsandbytes-int8", "bitsandbytes-nf4")
 """What `gpufit profile --quantization` takes; all other methods need a checkpoint made beforehand."""
-
-_CHECKPOINT = "QUANTISED_CHECKPOINT"
 
 ARRIVAL = "arrival.json"
 
@@ -111,8 +110,8 @@ def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iter
     model = [profile.model.source]
     beforehand = ""
     if method is not None and method not in QUANTISED_AT_LOAD:
-        model, method = [_CHECKPOINT], None
-        beforehand = f"; {_CHECKPOINT} is the model quantised by {profile.workload.quantization} beforehand"
+        model, method = [CHECKPOINT], None
+        beforehand = f"; {CHECKPOINT} is the model quantised by {profile.workload.quantization} beforehand"
     elif profile.model.revision:
         model += ["--revision", profile.model.revision]
     settings = [*_as_before(profile.workload), *(["--quantization", method] if method else [])]
@@ -174,7 +173,7 @@ def _started(worker: FitDocument, row: CardRow) -> Iterator[Check]:
         expect = (
             f'it starts, and its log says "Maximum concurrency for {scenario.context_tokens:,} tokens per request" of '
             f"at least {scenario.concurrency:.2f}x. With less, stop: this order counted on that. The rules expect "
-            f'{start.max_concurrency.lower:.1f}x to {start.max_concurrency.upper:.1f}x, and "GPU KV cache size" of '
+            f'{start.pool_concurrency.lower:.1f}x to {start.pool_concurrency.upper:.1f}x, and "GPU KV cache size" of '
             f"{int(start.kv_tokens.lower):,} tokens or more"
         )
     yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect)

@@ -210,6 +210,8 @@ class OrderDocument(Record, frozen=True, kw_only=True):
     model: ModelInfo
     engine: Engine
     scenario: Scenario
+    scenario_ran: bool | None = None
+    """Whether the profile ran what one worker runs at once; null where rules answer, and nothing ran."""
     """The question: all sequences, over all workers."""
     card: OrderedCard
     idle: Idle | None

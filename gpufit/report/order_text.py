@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufit.profile.record import Evidence
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.order_document import Idle, OrderDocument, TermFigures
 from gpufit.units import format_size, format_tokens
@@ -38,8 +39,9 @@ def status(document: OrderDocument) -> str:
 
 def evidence_words(document: OrderDocument) -> str:
     """What the figures of memory rest on."""
-    words = f"Figures of memory: {document.evidence}, made on {document.measured_on}."
-    if document.evidence is Evidence.MEASURED or not document.checks:
+    ran = document.scenario_ran
+    words = f"Figures of memory: {evidence_text(document.evidence, ran)}, made on {document.measured_on}."
+    if (document.evidence is Evidence.MEASURED and ran) or not document.checks:
         return words
     return f"{words} The checks on arrival measure them on the card itself: stop there if one fails."
 
@@ -177,7 +179,7 @@ def margin_lines(document: OrderDocument) -> list[Line]:
             ("worst miss in a test", f"{margin.held_out_error:.2%} of allocated, in cells held out of the fit")
         )
     lines.append(("binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"))
-    return [*lines, ("evidence", str(margin.evidence))]
+    return [*lines, ("evidence", evidence_text(margin.evidence, document.scenario_ran))]
 
 
 def term_holds(term: TermFigures) -> str:

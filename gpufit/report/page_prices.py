@@ -37,8 +37,8 @@ def _row(document: FitDocument, row: CardRow) -> Markup:
         "tr",
         element("th", row.card, scope="row"),
         element("td", "-" if row.cards_needed is None else f"{row.cards_needed:,}"),
-        element("td", lots_text(row)),
-        element("td", first.seller or first.book, element("small", day) if day else None, class_="left"),
+        element("td", lots_text(row), class_="wraps"),
+        element("td", first.seller or first.book, element("small", day) if day else None, class_="left wraps"),
         *(_cell(by_term.get(days)) for days in TERMS),
     )
 

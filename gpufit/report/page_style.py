@@ -56,7 +56,8 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 caption { text-align: left; padding: .4rem .45rem; caption-side: bottom }
 caption span { position: sticky; left: .45rem; display: inline-block; max-width: calc(100vw - 4rem) }
 th, td { padding: .35rem .45rem; text-align: right; vertical-align: top; white-space: nowrap; overflow-wrap: normal }
-thead th { background: var(--shade); color: var(--dim); font-weight: 600; border-bottom: 1px solid var(--line) }
+thead th { background: var(--shade); color: var(--dim); font-weight: 600; border-bottom: 1px solid var(--line);
+  white-space: normal }
 tbody tr + tr > * { border-top: 1px solid var(--line) }
 .left { text-align: left }
 tbody th { text-align: left; font-weight: 600; background: var(--paper); white-space: normal; min-width: 9.5rem;
@@ -65,7 +66,7 @@ td small { display: block }
 tbody th small { display: block; font-weight: 400 }
 th:first-child { position: sticky; left: 0 }
 td.words { white-space: normal; text-align: left; min-width: 16rem; max-width: 44rem; overflow-wrap: anywhere }
-td.binding { white-space: normal; min-width: 6rem }
+td.wraps { white-space: normal; min-width: 6rem }
 td.verdict { font-weight: 600; text-align: left }
 tr.total > * { border-top: 2px solid var(--line); font-weight: 600 }
 figure { margin: 0 }
@@ -89,10 +90,14 @@ figure { margin: 0 }
 .cut { fill: var(--mark); font-weight: 700; font-size: 18px; stroke: var(--halo); stroke-width: 3; paint-order: stroke }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0; padding: .1rem .8rem }
 summary { cursor: pointer; font-weight: 600; padding: .35rem 0 }
-pre { background: var(--shade); border-radius: .4rem; padding: .6rem .8rem; white-space: pre; overflow-x: auto;
-  margin: .6rem 0 }
+pre { background: var(--shade); border-radius: .4rem; padding: .6rem .8rem; white-space: pre-wrap; margin: .6rem 0 }
 .notes li { margin: .2rem 0 }
 footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--line); font-size: .875rem }
+@media (max-width: 84rem) {
+  table { font-size: .8rem }
+  th, td { padding: .35rem .4rem }
+  tbody th { min-width: 8rem }
+}
 @media (max-width: 46rem) {
   body { padding: 1rem .8rem 2rem; font-size: 15px }
   h1 { font-size: 1.3rem }
@@ -120,7 +125,6 @@ footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--lin
   tr, .bars li { break-inside: avoid }
   thead { display: table-header-group }
   h2 { break-after: avoid }
-  pre { white-space: pre-wrap }
   .legend, .bars .size { font-size: 8pt }
 }
 """

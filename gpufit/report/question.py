@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import Value
 from gpufit.report.document import FitDocument
 from gpufit.units import format_tokens
@@ -39,7 +40,7 @@ def question_of(document: FitDocument) -> tuple[Fact, ...]:
         _words("profile", document.profile),
         _words("measured on", document.measured_on),
         _words("holds for", document.holds_for),
-        _words("evidence", f"{document.evidence} (the weakest of all figures)"),
+        _words("evidence", f"{evidence_text(document.evidence, document.scenario_ran)}; the weakest of all figures"),
         _words("offers", document.offers),
     )
     return tuple(one for one in found if one.value not in (None, ""))

@@ -136,6 +136,9 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
         kv_needed_bytes=served.needed_bytes,
         sequence_bytes=one.sequence_bytes,
         kv_tokens=_tokens(one.tokens),
+        pool_concurrency=CountFigures(
+            lower=one.concurrency.lower, point=one.concurrency.point, upper=one.concurrency.upper
+        ),
         max_concurrency=CountFigures(lower=served.lower, point=served.point, upper=served.upper),
         max_num_seqs=one.batch.sequences,
         max_num_batched_tokens=one.batch.tokens,

@@ -51,8 +51,12 @@ class StartFigures(Record, frozen=True, kw_only=True):
     """What one sequence of the longest length takes of the pool."""
     kv_tokens: CountFigures
     """What the engine's log calls "GPU KV cache size"."""
+    pool_concurrency: CountFigures
+    """Sequences of the longest length that the pool holds, in the engine's log "Maximum concurrency for N tokens
+    per request". 0 where nothing is cached."""
     max_concurrency: CountFigures
-    """Sequences of the longest length at once."""
+    """Of them run at once: no more than `max_num_seqs`, and at the least as many as surely do (0 where the start is not
+    sure)."""
     max_num_seqs: int
     max_num_batched_tokens: int
     pool: tuple[str, ...]

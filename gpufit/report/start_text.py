@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import SYMBOLS, scenario_prefix
 from gpufit.report.document import CardRow, FitDocument
@@ -67,20 +69,37 @@ def part_rows(start: StartFigures) -> list[list[str]]:
         for part in start.parts
     ]
     left = f"left of the budget of {format_size(start.budget_bytes)}, {start.gpu_memory_utilization:g} of the card"
-    pool = _between(start.kv_pool_lower_bytes, start.kv_pool_upper_bytes)
-    return [*rows, ["KV pool", format_size(start.kv_pool_bytes), pool, "; ".join((left, *start.pool))]]
+    return [*rows, ["KV pool", room_text(start.kv_pool_bytes), _rooms(start), "; ".join((left, *start.pool))]]
+
+
+def room_text(size_bytes: int) -> str:
+    """What a budget leaves for the KV pool, or by how much it is short before there is any."""
+    return f"{format_size(-size_bytes)} short" if size_bytes < 0 else format_size(size_bytes)
+
+
+def _rooms(start: StartFigures) -> str:
+    lower, upper = start.kv_pool_lower_bytes, start.kv_pool_upper_bytes
+    if upper < 0:
+        return f"{format_size(-upper)} to {format_size(-lower)} short"
+    return f"{room_text(lower)} to {room_text(upper)}"
 
 
 def answer_lines(document: FitDocument, row: CardRow, start: StartFigures) -> list[str]:
-    """Tokens, concurrency, and what decides."""
+    """Tokens and sequences that the pool holds, how many sequences run at once, and what decides."""
     scenario = document.scenario
     length = format_tokens(scenario.context_tokens)
-    tokens, at_once = start.kv_tokens, start.max_concurrency
+    pool, at_once = start.pool_concurrency, start.max_concurrency
+    each = format_size(start.sequence_bytes)
     lines = [
-        f"KV cache: {_counts(tokens, 0)} tokens; a sequence of {length} takes {format_size(start.sequence_bytes)}",
-        f"concurrency at {length}: {_counts(at_once, 1)}; asked for: {scenario.concurrency}",
+        f"KV cache: {_counts(start.kv_tokens, 0)} tokens; a sequence of {length} takes {each}",
+        f"concurrency at {length}: {_counts(pool, 1)}, by the pool alone, as vLLM's log prints it",
+        f"at once: {math.floor(at_once.lower)} surely, never more than {start.max_num_seqs} (--max-num-seqs); asked "
+        f"for: {scenario.concurrency}",
     ]
-    if not start.sequence_bytes:
+    if start.kv_pool_upper_bytes < 0:
+        size = f"{each} each" if start.sequence_bytes else "nothing cached"
+        lines = [f"no KV pool is left; asked for: {scenario.concurrency} x {length}, {size}"]
+    elif not start.sequence_bytes:
         lines = [f"nothing is cached: {start.max_num_seqs} sequences run at once; asked for: {scenario.concurrency}"]
     lines.append(f"{SYMBOLS[row.verdict]}: {start.binding}")
     if start.least_gpu_memory_utilization is not None:
@@ -107,14 +126,16 @@ def start_lines(document: FitDocument) -> list[str]:
 def commands(row: CardRow, start: StartFigures) -> list[tuple[str, str]]:
     """(what it starts, the command) of each arrangement, the best first, and of a start that may serve as it is."""
     plans = row.arrangements
-    found = [(_title(one, start, len(plans) == 1), one.serve_command) for one in plans]
+    found = [(_title(row, one, start, len(plans) == 1), one.serve_command) for one in plans]
     if start.serve_command and start.serve_command not in [command for _, command in found]:
         found.append(("or a single copy, which may not be enough:" if plans else "start it with:", start.serve_command))
     return found
 
 
-def _title(plan: ArrangementFigures, start: StartFigures, only: bool) -> str:
+def _title(row: CardRow, plan: ArrangementFigures, start: StartFigures, only: bool) -> str:
     what = "start it with:" if plan.copies == 1 else "start each copy with:"
+    if plan.copies > 1 and row.verdict is Verdict.TOO_CLOSE and plan.serve_command == start.serve_command:
+        what = "start each copy with this, or a single one, which may not be enough:"
     told = only and plan.tensor_parallel_size == start.tensor_parallel_size
     return what if told else f"{_taken(plan)}; {what}"
 

@@ -158,6 +158,6 @@ class GpufitApp(App[None]):
         picture = self.export_screenshot(title="gpufit")
         self.push_screen(ExportScreen(with_picture(made, self.session.state.view, picture)), self._exported)
 
-    def _exported(self, file: str | None) -> None:
-        if file is not None:
-            self.notify(f"wrote {file}", markup=False)
+    def _exported(self, done: str | None) -> None:
+        if done is not None:
+            self.notify(done, markup=False)

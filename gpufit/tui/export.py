@@ -129,13 +129,13 @@ def place_of(named: str) -> Path:
     return Path(os.path.expanduser(named.strip()))  # noqa: PTH111 (Path's raises for a user who is not there)
 
 
-def write(made: Exportable, named: str) -> Path:
-    """Write the view to a file, in place of one that is there.
+def write(made: Exportable, named: str) -> str:
+    """Write the view to a file, in place of one that is there; what was done, in words.
 
     Raises UsageError for an ending that is none of the view's and for a file that it was made from,
     UnreadableInputError when it cannot be written.
     """
     ending, path = ending_of(made, named), place_of(named)
     refuse_own_input(path, made.inputs)
-    write_output(made.render(ending), path)
-    return path
+    folder = write_output(made.render(ending), path)
+    return f"wrote {path}" if folder is None else f"made the folder {folder}, wrote {path}"

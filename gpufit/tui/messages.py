@@ -76,8 +76,11 @@ class OrderMade(Message):
 class Exported(Message):
     """A view was written, or could not be."""
 
-    file: str
-    problem: str = ""
-    """Why it was not, in words."""
+    done: str
+    """What was done, in words."""
+    named: str
+    """The file, as it was typed."""
     content: bytes | None = None
     """What a browser is to save; None where it is on disk already."""
+    problem: str = ""
+    """Why nothing was done, in words."""

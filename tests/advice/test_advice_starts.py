@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_models import CONFIGS
 
-from gpufit.advice.served import Question
+from gpufit.advice.attempts import Asked
+from gpufit.advice.served import Question, Served
 from gpufit.advice.starts import StartVerdict, judge_starts
 from gpufit.advice.verdict import Arrangement, Verdict
+from gpufit.architecture.quantization.registry import declared, method_of
 from gpufit.architecture.registry import architecture_of
 from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_catalog
@@ -72,6 +74,54 @@ def test_copies_cover_what_is_asked_and_no_more(one: Card, concurrency: int, tp:
     assert (verdict.verdict is Verdict.FITS) == (copies == 1)
     alone = Arrangement.SINGLE if copies == 1 else Arrangement.REPLICAS
     assert plan.arrangement is (alone if tp == 1 else Arrangement.SHARDED)
+
+
+@given(
+    st.sampled_from([one for one in CARDS if one.capacity_bytes]),
+    st.integers(512, 40960),
+    st.integers(1, 48),
+    st.sampled_from([0.35, 0.45, 0.92]),
+)
+@settings(max_examples=40, deadline=None)
+def test_no_other_number_of_sequences_in_a_step_serves_more(
+    one: Card, length: int, concurrency: int, share: float
+) -> None:
+    """Every number up to the one that is asked for is started by itself, and none is better than the chosen start."""
+    asked = question(length, concurrency, utilization=share)
+    chosen = judged(asked, one).served
+    if chosen.verdict is Verdict.FITS:
+        return
+
+    def runs(served: Served) -> tuple[int, int]:
+        return math.floor(served.lower), math.floor(min(served.point, concurrency))
+
+    attempt = Asked(asked).on(one)
+    every = [attempt.with_sequences(count) for count in range(1, concurrency + 1)]
+    if chosen.verdict is Verdict.TOO_CLOSE:  # then the start that may serve all of them is shown
+        every = [served for served in every if served.verdict is Verdict.TOO_CLOSE]
+    assert runs(chosen) >= max(map(runs, every), default=(0, 0))
+
+
+@pytest.mark.parametrize("concurrency", [3, 16])
+def test_a_pool_that_likely_holds_several_is_not_cut_to_the_one_that_it_surely_holds(concurrency: int) -> None:
+    # gpt-oss-120b on 79.1 GiB: 18 layers see all of 32,768 tokens, 18 a window, 8 KV heads of 64 in two bytes each way.
+    # 2,048 blocks of 16 tokens and those of a window of 127 + 2 x 8,192 tokens, each of 18 x 32,768 B: 1.69 GiB.
+    blocks = 32768 // 16 + math.ceil((127 + 2 * 8192) / 16) + 1
+    sequence = blocks * 18 * 16 * 2 * 8 * 64 * 2
+    name = "openai/gpt-oss-120b"
+    architecture = architecture_of(CONFIGS[name], name)
+    asked = Question(name, architecture, "BF16", None, rules_of(), Settings(max_model_len=32768), concurrency)
+    asked = replace(asked, method=method_of(declared(CONFIGS[name], name), "BF16"))
+    served = judged(asked, card("h100-sxm-80gb")).served
+    start = served.start
+    assert start.sequence_bytes == sequence
+    surely, likely = (
+        math.floor(size / sequence) for size in (start.pool_bytes.lower_bytes, start.pool_bytes.point_bytes)
+    )
+    assert (surely, likely) == (1, 4)
+    assert start.batch.sequences == min(concurrency, likely)
+    assert (math.floor(served.lower), math.floor(served.point)) == (surely, min(concurrency, likely))
+    assert start.concurrency.point == pytest.approx(start.pool_bytes.point_bytes / sequence, abs=1 / blocks)
 
 
 def test_a_card_of_unknown_memory_gets_parts_and_no_claim() -> None:

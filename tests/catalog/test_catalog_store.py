@@ -117,7 +117,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_text_is_named(base: Path) -> None:
     (base / "z.toml").write_bytes(b"\xff\xfe\x00")
-    assert _refusal(base).startswith(f"{base / 'z.toml'}: cannot be read")
+    assert _refusal(base).endswith("z.toml: cannot be read (not text in UTF-8, from byte 1 on)")
 
 
 def test_a_folder_without_offers_has_no_book(tmp_path: Path) -> None:

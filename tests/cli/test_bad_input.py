@@ -15,6 +15,7 @@ import pytest
 from builders import make_profile
 from conftest import Done, Run, command, environment
 from model_files import REPOSITORY, SMOLLM2, need, rewrite_config
+from public_models import CONFIGS
 
 from gpufit.profile.store import load_profile, save_profile
 from gpufit.report.document import SCHEMA_VERSION
@@ -30,6 +31,7 @@ def refused(done: Done, code: int, *words: str) -> None:
 
 @pytest.fixture
 def output(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
     return tmp_path / "out" / "profile.json"
 
 
@@ -186,7 +188,7 @@ def test_fit_beyond_the_position_limit(gpufit: Run, profile: Path) -> None:
 
 
 def test_a_missing_profile(gpufit: Run, tmp_path: Path) -> None:
-    refused(gpufit("fit", tmp_path / "none.json"), 3, "none.json", "cannot be read")
+    refused(gpufit("fit", tmp_path / "none.json"), 3, "none.json: no such file")
 
 
 @pytest.mark.parametrize(
@@ -228,6 +230,43 @@ def test_a_place_that_cannot_be_written_is_found_before_the_model_is_loaded(gpuf
     refused(gpufit("profile", llama_dir, "-o", "/proc/gpufit/profile.json"), 3, "cannot be written")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("fit", "PROFILE", "-o", "new/deep/cards.html"),
+        ("fit", "PROFILE", "--scenario", "a=1kx1", "--scenario", "b=1kx2", "-o", "new/deep/cards.csv"),
+        ("order", "PROFILE", "--card", "h100-sxm", "--term", "7", "-o", "new/deep/order.md"),
+        ("compare", "PROFILE", "PROFILE", "-o", "new/deep/difference.md"),
+        ("estimate", "MODEL", "-o", "new/deep/estimate.json"),
+        ("estimate", "MODEL", "--save", "new/deep/profile.json"),
+        ("estimate", "MODEL", "--engine", "vllm", "--card", "h100-sxm", "-o", "new/deep/start.md"),
+        ("schema", "-o", "new/deep/fit.schema.json"),
+        ("catalog", "offers", "--template", "-o", "new/deep/acme.toml"),
+    ],
+    ids=" ".join,
+)
+def test_a_folder_that_is_missing_is_made_and_said_by_every_writer(
+    gpufit: Run, profile: Path, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-0.6B"]))
+    given = [{"PROFILE": str(profile), "MODEL": str(tmp_path / "model")}.get(one, one) for one in arguments]
+    output = Path(arguments[-1])
+    for made in (True, False):
+        (tmp_path / output).unlink(missing_ok=True)
+        done = gpufit(*given, cwd=tmp_path)
+        assert done.code == 0, done.stderr
+        assert (tmp_path / output).is_file()
+        said = done.stderr.splitlines()
+        assert said.count("made the folder new/deep") == made
+        assert any(line.startswith(f"wrote {output}") for line in said)
+    # A file in the way of a folder is no folder to make.
+    (tmp_path / "taken").write_text("kept")
+    done = gpufit(*given[:-1], f"taken/{output.name}", cwd=tmp_path)
+    refused(Done(done.code, done.stdout, done.stderr.splitlines()[-1]), 3, "a file, not a folder")
+    assert (tmp_path / "taken").read_text() == "kept"
+
+
 def test_a_full_disk_while_writing_leaves_the_old_file_whole(tmp_path: Path) -> None:
     """The system's own limit on file sizes stands in for the disk: the write fails half-way with a real error."""
     path = tmp_path / "profile.json"
@@ -263,6 +302,7 @@ def test_a_disk_that_fills_during_a_sweep_leaves_the_cells_that_were_saved(llama
     )
     assert done.returncode == 3, done.stderr
     assert "cannot be written" in done.stderr.splitlines()[-1]
+    assert f"made the folder {path.parent}" in done.stderr.splitlines()
     kept = load_profile(path)
     assert 1 <= len(kept.cells) < 4
     assert not kept.complete

@@ -153,7 +153,7 @@ def test_two_models_are_compared_at_what_fit_answers_for(gpufit: Run, qwen: Path
     ("arguments", "code", "said"),
     [
         ((SMOLLM2,), 2, "the following arguments are required: B"),
-        ((SMOLLM2, "nowhere.json"), 3, "nowhere.json: cannot be read"),
+        ((SMOLLM2, "nowhere.json"), 3, "nowhere.json: no such file"),
         ((SMOLLM2, EAGER, "--context", "16k"), 2, "takes at most 8192 tokens"),
         ((SMOLLM2, EAGER, "--format", "xlsx"), 2, "invalid choice: 'xlsx'"),
         ((SMOLLM2, EAGER, "-o", "out.xlsx"), 2, "xlsx holds no comparison; choose one of table, json, csv, markdown"),

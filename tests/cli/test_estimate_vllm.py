@@ -317,9 +317,10 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     most = row["max_concurrency"]
     assert start["max_num_seqs"] == most
     # 64 layers of 8 KV heads of 128, keys and values in two bytes, over two ranks, 16k tokens: 2 GiB a sequence.
-    assert start["binding"].startswith(
-        f"one start runs {most} sequences of 16k tokens, and 32 are asked for, which take 64"
-    )
+    pool = start["pool_concurrency"]["point"]
+    assert pool == pytest.approx(start["kv_pool_bytes"] / (2 * GIB), abs=1 / 1024)  # whole blocks of 16 tokens
+    assert start["binding"].startswith(f"the KV pool holds {pool:.1f} sequences of 16k tokens (")
+    assert start["binding"].endswith("and 32 are asked for, which take 64.00 GiB of it")
     assert row["cards_needed"] == -(-32 // most) * 2
     assert any(remark.startswith(f"--max-num-seqs {most} surely serves {most} a copy") for remark in row["remarks"])
     flags = ("--engine", "vllm", "--max-model-len", "16k", "--tp", "2", "--gpu", "l40s", "--max-num-seqs")
@@ -328,6 +329,39 @@ def test_copies_side_by_side_schedule_what_each_of_them_serves(gpufit: Run, qwen
     more = str(most + 1)
     row, _ = only(as_json(gpufit, "estimate", qwen, *flags, more, "--concurrency", more))
     assert row["verdict"] != "fits"
+
+
+def test_the_pools_concurrency_is_the_logs_and_the_cap_stands_beside_it(gpufit: Run, small: Path) -> None:
+    # 28 layers of 8 KV heads of 128, keys and values in two bytes: 112 KiB a token, 448 MiB a sequence of 4,096.
+    flags = (small, "--engine", "vllm", "--max-model-len", "4k", "--concurrency", "4", "--max-num-seqs", "4")
+    _, start = only(as_json(gpufit, "estimate", *flags, "--gpu", "l40s"))
+    pool, at_once = start["pool_concurrency"], start["max_concurrency"]
+    assert pool["point"] == pytest.approx(start["kv_pool_bytes"] / (448 * MIB), abs=1 / 256)  # blocks of 16 tokens
+    assert pool["point"] == pytest.approx(start["kv_tokens"]["point"] / 4096, abs=1 / 4096)
+    assert pool["lower"] > 4
+    assert at_once == {"lower": 4, "point": 4, "upper": 4}
+    said = f"concurrency at 4k: {pool['point']:.1f} ({pool['lower']:.1f} to {pool['upper']:.1f}), by the pool alone"
+    for form in ("table", "markdown", "html"):
+        text = " ".join(gpufit("estimate", *flags, "--gpu", "l40s", "--format", form).stdout.split())
+        assert said in text
+        assert "at once: 4 surely, never more than 4 (--max-num-seqs); asked for: 4" in text
+    order = gpufit("order", *flags, "--card", "l40s", "--term", "7").stdout
+    assert f"The rules expect {pool['lower']:.1f}x to {pool['upper']:.1f}x, " in order
+
+
+def test_a_budget_that_the_weights_alone_exceed_is_short_by_a_likely_and_a_least_size(gpufit: Run, qwen: Path) -> None:
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l4", "--tp", "1")
+    row, start = only(as_json(gpufit, *flags, code=1))
+    # 61 GiB of weights in a budget of 0.92 x 22 GiB.
+    likely, least = (-start[key] / GIB for key in ("kv_pool_bytes", "kv_pool_upper_bytes"))
+    most = -start["kv_pool_lower_bytes"] / GIB
+    assert 35 < least < likely < most < 50
+    done = " ".join(gpufit(*flags).stdout.split())
+    assert f"likely {likely:.2f} GiB short before any KV cache, at the least {least:.2f} GiB; the largest" in done
+    assert done.count(f"{likely:.2f} GiB short") == 3  # the card's row, the rank's parts, the verdict's words
+    assert f"{least:.2f} GiB to {most:.2f} GiB short" in done
+    assert "-4" not in done  # no size below nothing
+    assert row["binding"]["short_bytes"] > -start["kv_pool_bytes"]
 
 
 def test_what_does_not_fit_has_no_command(gpufit: Run, qwen: Path) -> None:
@@ -380,10 +414,10 @@ def test_a_start_that_is_too_close_is_told_apart_from_the_plans(gpufit: Run, tmp
     row, start = only(as_json(gpufit, *flags))
     assert (row["verdict"], row["max_concurrency"], row["arrangement"]) == ("too_close", 2, "replicas")
     assert [(one["tensor_parallel_size"], one["copies"]) for one in row["arrangements"]] == [(1, 2), (2, 1)]
-    assert "--max-num-seqs 2 " in row["arrangements"][0]["serve_command"]
-    assert "--max-num-seqs 256 " in start["serve_command"]
+    assert row["arrangements"][0]["serve_command"] == start["serve_command"]
+    assert "--max-num-seqs 4 " in start["serve_command"]
     text = " ".join(gpufit(*flags).stdout.replace("\\\n", " ").split())
-    assert f"or a single copy, which may not be enough: {start['serve_command']}" in text
+    assert f"copy with this, or a single one, which may not be enough: {start['serve_command']}" in text
     for plan in row["arrangements"]:
         assert plan["serve_command"] in text
 
@@ -592,9 +626,37 @@ def test_a_model_with_its_files_says_what_they_hold(gpufit: Run, llama_dir: Path
 
 
 def test_a_method_that_calibrates_is_estimated_and_its_checkpoint_asked_for(gpufit: Run, small: Path) -> None:
-    document = as_json(gpufit, "estimate", small, "--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
+    flags = ("--engine", "vllm", "--gpu", "l4", "--quantization", "awq")
+    document = as_json(gpufit, "estimate", small, *flags)
     assert any("needs a checkpoint quantised beforehand" in note for note in document["notes"])
-    assert "--quantization" not in only(document)[1]["serve_command"]
+    assert any(note.startswith("QUANTISED_CHECKPOINT in the command stands for") for note in document["notes"])
+    command = only(document)[1]["serve_command"]
+    # Not the 16-bit model: that is what would start unquantised.
+    assert command.startswith("vllm serve QUANTISED_CHECKPOINT --tensor-parallel-size 1 ")
+    assert not {"--quantization", str(small)} & set(shlex.split(command))
+
+
+def test_what_has_no_room_to_quantise_at_load_names_the_flag_that_has(gpufit: Run, qwen: Path) -> None:
+    # 61 GiB in 16 bit are more than an L40S's 44.4; half of them are not.
+    flags = ("estimate", qwen, "--engine", "vllm", "--gpu", "l40s", "--tp", "1", "--quantization")
+    row, _ = only(as_json(gpufit, *flags, "fp8", code=1))
+    (said,) = (remark for remark in row["remarks"] if "quantised beforehand" in remark)
+    named = shlex.split(said.partition("ask for one: ")[2].rstrip(")"))
+    assert named[0] == "--quantization"
+    row, start = only(as_json(gpufit, *flags, named[1]))
+    assert (row["verdict"], row["remarks"]) == ("fits", [])
+    assert not any("16 bit first" in words for words in part(start, "weights")["words"])
+
+
+def test_a_checkpoint_in_fp8_that_is_only_asked_for_takes_what_one_of_its_kind_printed(
+    gpufit: Run, tmp_path: Path
+) -> None:
+    fact = STARTS["A032"]  # Llama-3.3-70B-Instruct-FP8-dynamic over two ranks: 33.88 GiB each
+    model = folder_of(fact["config"], tmp_path)
+    flags = ("--engine", "vllm", "--engine-version", fact["version"], "--gpu", "h100-sxm", "--max-model-len", "16000")
+    flags += ("--tp", str(fact["tensor_parallel"]), "--quantization", "compressed-tensors-fp8")
+    _, start = only(as_json(gpufit, "estimate", model, *flags))
+    assert part(start, "weights")["size_bytes"] / GIB == pytest.approx(fact["printed"]["weights_gib"], rel=0.001)
 
 
 @pytest.mark.parametrize("form", ["csv", "markdown", "xlsx", "table"])

@@ -229,7 +229,7 @@ def test_prices_stand_in_the_table_and_currencies_apart(gpufit: Run, profile: Pa
     ("name", "code", "said"),
     [
         ("acmee", 2, "no offer book 'acmee'; did you mean acme?"),
-        ("nowhere.toml", 3, "nowhere.toml: cannot be read"),
+        ("nowhere.toml", 3, "nowhere.toml: no such file"),
     ],
 )
 def test_a_book_that_is_not_there_is_one_line(

@@ -6,6 +6,7 @@ Skipped, with the reason, where these programs are not installed; scripts/look_a
 from __future__ import annotations
 
 import http.server
+import json
 import subprocess
 import sys
 import threading
@@ -18,14 +19,17 @@ import openpyxl
 import pytest
 from builders import make_offers, make_profile
 from model_files import REPOSITORY
+from public_models import CONFIGS
 from report_builders import hard_document
 from report_readers import BOOK, CATALOG, real_document, served_document
 
 from gpufit import flows
 from gpufit.catalog.offers import Offer, OfferBook
+from gpufit.catalog.query import find_cards
 from gpufit.memory.terms import Shape
 from gpufit.report.document import FitDocument
 from gpufit.report.registry import load_format
+from gpufit.sources.estimate.vllm import VllmRequest
 from scripts import look_at_reports as look
 
 
@@ -198,6 +202,41 @@ def test_the_page_is_no_wider_than_its_window(width: int, tmp_path: Path) -> Non
         assert look.page_size(path, width)[0] == width
     path.write_text(f"<!DOCTYPE html><body style='margin:0'><div style='width:{width + 300}px'>wide</div></body>")
     assert look.page_size(path, width)[0] == width + 300
+
+
+def crowded(folder: Path) -> Iterator[FitDocument]:
+    """Every card of the catalog, most of them several times, from sellers with long names and lots of several."""
+    long = OfferBook(
+        name="long",
+        seller="Acme Cloud Computing International",
+        currency="USD",
+        offers=tuple(
+            Offer(card=one.id, lot_size=8, price_3_days=11900.0, price_7_days=24420.0, price_30_days=91650.0)
+            for one in CATALOG.cards
+        ),
+    )
+    offers = make_offers(BOOK, long)
+    yield flows.fit(make_profile(), "p.json", Shape(32000, 16, 4000), CATALOG, offers)
+    model = folder / "gpt-oss-120b"
+    model.mkdir(exist_ok=True)
+    (model / "config.json").write_text(json.dumps(CONFIGS["openai/gpt-oss-120b"]))
+    request = VllmRequest(model=str(model), max_model_len=32768, concurrency=1000)
+    yield flows.start_vllm(request, CATALOG, offers)
+    yield flows.start_vllm(request, CATALOG, offers, find_cards(CATALOG, ("h100-sxm", "l40s", "mi300x")))
+
+
+@has("chromium")
+def test_no_column_of_a_table_is_out_of_sight_on_a_laptop(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for document in crowded(tmp_path):
+        path.write_bytes(load_format("html").render_fit(document))
+        for width in (1200, look.SCREEN, 1300):
+            hidden = look.hidden_widths(path, width)
+            assert hidden == [0] * len(hidden), (document.model.name, width)
+            assert len(hidden) >= 3
+    wide = "<div class='scroll' style='overflow-x:auto'><div style='width:1500px'>wide</div></div>"
+    path.write_text(f"<!DOCTYPE html><body style='margin:0'>{wide}</body>")
+    assert look.hidden_widths(path, 1200) == [300]
 
 
 def test_the_script_says_which_program_is_missing(tmp_path: Path) -> None:

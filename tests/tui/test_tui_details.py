@@ -41,7 +41,7 @@ class TestFacts:
             "  lower .. upper 80.09 .. 87.54 GiB",
             "headroom         -9.31 GiB",
             "  lower .. upper -13.04 .. -5.59 GiB",
-            "binds            weights in prefill, short by 9.31 GiB",
+            "binds            weights in prefill, likely short by 9.31 GiB",
             "max concurrency  4",
             "max context      4k",
             "lots             1 x 2 (1 idle)",

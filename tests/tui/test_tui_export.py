@@ -93,6 +93,8 @@ class TestDocuments:
     def test_what_cannot_be_written_is_an_error_of_its_own(self, where: Path) -> None:
         document = session_of(where).listed()
         assert document is not None
+        assert write(of_fit(document), "new/a.csv") == "made the folder new, wrote new/a.csv"
+        assert write(of_fit(document), "new/a.csv") == "wrote new/a.csv"
         (where.parent / "folder.csv").mkdir()
         with pytest.raises(UnreadableInputError, match="it is a folder"):
             write(of_fit(document), "folder.csv")

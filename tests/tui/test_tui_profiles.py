@@ -244,7 +244,7 @@ class TestImport:
             await pilot.press("enter")
             assert "Qwen3-32B · transformers" in screen_text(app)
 
-    @pytest.mark.parametrize(("typed", "said"), [("missing.json", "missing.json: cannot be read"), ("no/such/x/y", "")])
+    @pytest.mark.parametrize(("typed", "said"), [("missing.json", "missing.json: no such file"), ("no/such/x/y", "")])
     async def test_what_cannot_be_read_is_said_and_stays_to_be_mended(self, typed: str, said: str) -> None:
         app = profiles_app()
         async with app.run_test(size=SMALL) as pilot:

@@ -36,6 +36,14 @@ NAMED: dict[str, Mapping[str, Any]] = {
     "awq": {"quant_method": "awq", "bits": 4, "group_size": 128},
     "fp8": {"quant_method": "fp8", "weight_block_size": [128, 128]},
     "fbgemm_fp8": {"quant_method": "fbgemm_fp8"},
+    "compressed-tensors-fp8": {
+        "quant_method": "compressed-tensors",
+        "format": "float-quantized",
+        "config_groups": {
+            "group_0": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}
+        },
+        "ignore": ["lm_head"],
+    },
     "mxfp4": {"quant_method": "mxfp4"},
     "bitsandbytes-nf4": {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "nf4"},
     "bitsandbytes-fp4": {"quant_method": "bitsandbytes", "load_in_4bit": True, "bnb_4bit_quant_type": "fp4"},
@@ -47,7 +55,14 @@ NAMED: dict[str, Mapping[str, Any]] = {
     "quanto-int4": {"quant_method": "quanto", "weights": "int4"},
     "hqq-int4": {"quant_method": "hqq", "nbits": 4, "group_size": 64},
 }
-"""What can be asked for on the command line, with the method's usual settings."""
+"""What can be asked for on the command line, with the method's usual settings.
+
+compressed-tensors-fp8 is llm-compressor's FP8_DYNAMIC, with which vLLM's docs make FP8 checkpoints:
+https://docs.vllm.ai/en/stable/features/quantization/llm_compressor/fp8/
+"""
+
+CHECKPOINT = "QUANTISED_CHECKPOINT"
+"""What stands in a command for a model quantised beforehand, wherever it will lie."""
 
 _ALSO = {
     "bitsandbytes": "bitsandbytes-nf4",

@@ -19,7 +19,7 @@ from gpufit.cli.engines import (
     vllm_scenario_line,
 )
 from gpufit.cli.offers import add_offers, chosen_offers, say_offers
-from gpufit.cli.output import write_document
+from gpufit.cli.output import say_made, write_document
 from gpufit.errors import UsageError
 from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
@@ -79,10 +79,10 @@ def run(arguments: argparse.Namespace) -> int:
     profile = flows.estimate(transformers_request(arguments, arguments.model))
     shape = flows.default_shape(profile)
     document = flows.judge_cards(profile, str(arguments.model), shape, catalog, offers, cards)
-    if arguments.save is not None:
-        flows.save(profile, arguments.save)
+    made = None if arguments.save is None else flows.save(profile, arguments.save)
     say(scenario_line(profile, shape))
     if arguments.save is not None:
+        say_made(made)
         say(f"wrote {arguments.save}")
     if cards:
         say_offers(offers)

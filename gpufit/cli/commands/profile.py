@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import count, counts, pixels, seconds, seed, size, whole
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
+from gpufit.cli.output import say_made
 from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
@@ -137,7 +138,11 @@ def run(arguments: argparse.Namespace) -> int:
         bar.grow(total)
 
     listener = Listener(
-        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+        folder=say_made,
+        started=started,
+        round=next_round,
+        progress=bar.now,
+        cell=lambda cell: bar.step(cell_line(cell)),
     )
     # `kill`, a service manager and a container's end interrupt a sweep as Ctrl-C does.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from gpufit.cli.arguments import count, counts, pixels, reader, seconds, seed, whole
 from gpufit.cli.commands.profile import cell_line, summary_lines
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
+from gpufit.cli.output import say_made
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -129,7 +130,11 @@ def run(arguments: argparse.Namespace) -> int:
         bar.grow(total)
 
     listener = Listener(
-        started=started, round=next_round, progress=bar.now, cell=lambda cell: bar.step(cell_line(cell))
+        folder=say_made,
+        started=started,
+        round=next_round,
+        progress=bar.now,
+        cell=lambda cell: bar.step(cell_line(cell)),
     )
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

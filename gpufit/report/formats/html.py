@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Parts, Phase
 from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
+from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES, SYMBOLS, Column
 from gpufit.report.columns import reads_left, screen_columns_of
-from gpufit.report.document import CardRow, FitDocument, PhaseFigures
+from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.evidence import MEANINGS, used_evidence
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.fits_text import section_title
@@ -101,6 +102,10 @@ def _question(document: FitDocument) -> Markup:
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
+_WRAPPED = ("binding", "lots")
+"""Columns whose words go over several lines, so that all columns stay in sight."""
+
+
 def _verdicts(document: FitDocument) -> Markup:
     columns = screen_columns_of(document)
     heads = column_heads((column.title, reads_left(column)) for column in columns)
@@ -116,8 +121,8 @@ def _cell(column: Column, document: FitDocument, row: CardRow) -> Markup:
         return element("th", text, name, scope="row")
     if column.key == "verdict":
         return element("td", text, class_=f"verdict {row.verdict}")
-    wraps = " binding" if column.key == "binding" else ""
-    return element("td", exactly(value, text), class_=f"left{wraps}" if reads_left(column) else None)
+    classes = [*(["left"] if reads_left(column) else ()), *(["wraps"] if column.key in _WRAPPED else ())]
+    return element("td", exactly(value, text), class_=" ".join(classes) or None)
 
 
 def _bars(document: FitDocument, prefix: str) -> Markup:
@@ -157,19 +162,21 @@ def _phases(document: FitDocument, prefix: str) -> Markup:
         for (name, one), bar in zip(phases.items(), bars, strict=True)
     ]
     figure = element("figure", legend(bars), element("ol", *lines, class_="bars"))
-    return joined([figure, _phase_table(phases, bool(document.cards))])
+    return joined([figure, _phase_table(document)])
 
 
-def _phase_table(phases: dict[str, PhaseFigures], with_cards: bool) -> Markup:
+def _phase_table(document: FitDocument) -> Markup:
+    phases = document.phases
     names = [name for name in Parts.NAMES if any(getattr(one.parts, name) for one in phases.values())]
     rows = [_size_row(PART_TITLES[name], [getattr(one.parts, name) for one in phases.values()]) for name in names]
     rows.append(_size_row("allocated", [one.allocated_bytes for one in phases.values()], "total"))
     rows.append(_size_row("lower bound", [one.allocated_lower_bytes for one in phases.values()]))
     rows.append(_size_row("upper bound", [one.allocated_upper_bytes for one in phases.values()]))
-    if not with_cards:  # else each card has its own, in the verdicts
+    if not document.cards:  # else each card has its own, in the verdicts
         rows.append(_size_row("needed", [one.need_bytes for one in phases.values()]))
         rows.append(_size_row("surely enough", [one.need_upper_bytes for one in phases.values()]))
-    evidence = [element("td", str(one.evidence)) for one in phases.values()]
+    ran = document.scenario_ran
+    evidence = [element("td", phase_evidence_text(name, one.evidence, ran)) for name, one in phases.items()]
     rows.append(element("tr", element("th", "evidence", scope="row"), *evidence))
     heads = column_heads([("at the peak of", True), *((name, False) for name in phases)])
     return table("The parts of a phase add up to what it allocates, to the byte.", heads, rows)

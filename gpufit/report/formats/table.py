@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from gpufit.profile.record import Parts, Phase
+from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
@@ -143,7 +144,8 @@ def _phases(document: FitDocument) -> str:
     if not document.cards:
         rows.append(["needed", *(format_size(one.need_bytes) for one in document.phases.values())])
         rows.append(["surely enough", *(format_size(one.need_upper_bytes) for one in document.phases.values())])
-    rows.append(["evidence", *(str(one.evidence) for one in document.phases.values())])
+    ran = document.scenario_ran
+    rows.append(["evidence", *(phase_evidence_text(name, one.evidence, ran) for name, one in document.phases.items())])
     headers = ["at the peak of", *(str(Phase(name)) for name in document.phases)]
     return tabulate(rows, headers=headers, colalign=["left"] + ["right"] * len(document.phases), disable_numparse=True)
 

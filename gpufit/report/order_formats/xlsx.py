@@ -11,6 +11,7 @@ from typing import Any
 
 import xlsxwriter
 
+from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_text import evidence_words, price_words, purpose_lines, status, term_holds, title
@@ -207,7 +208,7 @@ def _margin(sheet: _Sheet, document: OrderDocument) -> None:
         sheet.line([label, None if size is None else size / GIB], ["bold", "decimal"])
     sheet.line(["most sequences that fit", margin.max_concurrency], ["bold", "count"])
     sheet.line(["binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"], ["bold", "text"])
-    sheet.line(["evidence", str(margin.evidence)], ["bold", "text"])
+    sheet.line(["evidence", evidence_text(margin.evidence, document.scenario_ran)], ["bold", "text"])
 
 
 def _terms(sheet: _Sheet, document: OrderDocument) -> None:

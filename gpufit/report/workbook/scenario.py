@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpufit.profile.record import Parts
+from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import FitDocument
 from gpufit.report.question import question_of
@@ -52,5 +53,5 @@ def _write_phases(paper: Paper, document: FitDocument, first: int) -> None:
             paper.count(at, column, getattr(figures, key))
     evidence = total + 1 + len(_ROWS)
     paper.text(evidence, 0, "evidence")
-    for column, figures in enumerate(phases.values(), start=1):
-        paper.text(evidence, column, str(figures.evidence), "right")
+    for column, (name, figures) in enumerate(phases.items(), start=1):
+        paper.text(evidence, column, phase_evidence_text(name, figures.evidence, document.scenario_ran), "right")

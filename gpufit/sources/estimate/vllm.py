@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpufit.advice.served import Question, ServedModel
 from gpufit.architecture.quantization.matching import tensors_of_files
-from gpufit.architecture.quantization.registry import declared, full_name, method_of
+from gpufit.architecture.quantization.registry import CHECKPOINT, declared, full_name, method_of
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.errors import UsageError
@@ -80,6 +80,8 @@ def read(request: VllmRequest) -> ServedModel:
     applied = applied_quantization(headers, request.quantization, own)
     method = fp8_at_load(dtype) if whole_first else method_of(applied, dtype)
     settings = _settings(request, architecture, dtype)
+    flag = None if asked is None else serve_quantization(full_name(asked))
+    beforehand = asked is not None and flag is None
     return ServedModel(
         question=Question(
             name=headers.name,
@@ -94,10 +96,10 @@ def read(request: VllmRequest) -> ServedModel:
         ),
         info=model_info(request.model, headers, architecture),
         stored=headers.stored,
-        source=_directory(request.model),
+        source=CHECKPOINT if beforehand else _directory(request.model),
         dtype=ALIASES.get(request.dtype, request.dtype),
-        quantization=None if asked is None else serve_quantization(full_name(asked)),
-        revision=request.revision,
+        quantization=flag,
+        revision=None if beforehand else request.revision,
         trust_remote_code=request.trust_remote_code,
         new_tokens=_new_tokens(request, architecture, settings),
         assumed=tuple(_assumed(request, settings)),
@@ -105,6 +107,7 @@ def read(request: VllmRequest) -> ServedModel:
             *headers.notes,
             *_file_notes(headers, architecture),
             *(() if asked is None else quantised_notes(asked, headers)),
+            *((f"{CHECKPOINT} in the command stands for that checkpoint: a folder or a hub id",) if beforehand else ()),
             *architecture.notes,
             *_release_notes(rules),
         ),

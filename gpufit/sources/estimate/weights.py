@@ -17,8 +17,8 @@ from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.profile.record import DtypeShare
 from gpufit.sources.model_files.record import ModelHeaders
 
-CALIBRATED = ("gptq", "awq", "mxfp4", "fbgemm_fp8")
-"""Methods that no engine applies while it loads: they calibrate on data, or come with the checkpoint."""
+CALIBRATED = ("gptq", "awq", "mxfp4", "fbgemm_fp8", "compressed-tensors-fp8")
+"""Methods that no engine applies while it loads: what does is another program, before it."""
 
 
 @dataclass(frozen=True)

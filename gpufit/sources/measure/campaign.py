@@ -118,6 +118,8 @@ class ProfileRequest:
 class Listener:
     """Who is told how it goes."""
 
+    folder: Callable[[Path], None] = lambda folder: None
+    """The folder of the profile was missing and has been made."""
     started: Callable[[Workload, int, int], None] = lambda workload, done, total: None
     """What was asked for, and its cells done and wanted so far, once the model is loaded."""
     round: Callable[[str, int], None] = lambda purpose, total: None
@@ -157,7 +159,9 @@ class Campaign:
         self.files = find(self.request.model, self.request.revision)
         check_quantization(self.request.quantization, self.files)
         self.output = self.request.output or Path("profiles") / f"{self.files.name.replace('/', '--')}.json"
-        check_writable(self.output)
+        made = check_writable(self.output)
+        if made is not None:
+            self.listener.folder(made)
         with sole_writer(self.output):
             remove_leftovers(self.output)
             self._open_output()

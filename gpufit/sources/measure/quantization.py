@@ -21,6 +21,7 @@ _NOT_OFFERED = {
     "gptq": f"GPTQ calibrates on data and {_BEFOREHAND}",
     "awq": f"AWQ calibrates on data and {_BEFOREHAND}",
     "fp8": f"fine-grained FP8 {_BEFOREHAND} (or use torchao-float8wo)",
+    "compressed-tensors-fp8": f"FP8 by llm-compressor {_BEFOREHAND} (or use torchao-float8wo)",
     "mxfp4": f"MXFP4 {_BEFOREHAND}",
     "torchao-int4wo": "torchao's int4 runs only on a card, with packages of that card's own, and is not offered here",
 }

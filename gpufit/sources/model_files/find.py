@@ -6,7 +6,7 @@ import enum
 import hashlib
 from pathlib import Path
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 from gpufit.sources.model_files import folder, gguf, hub, safetensors
 from gpufit.sources.model_files.record import ModelFiles, StoredTensor
 from gpufit.units import MIB
@@ -49,7 +49,7 @@ def kind_of(text: str) -> Kind:
         if path.is_dir():
             return Kind.FOLDER
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     if hub.is_id(text):
         return Kind.HUB
     raise UnreadableInputError(
@@ -159,5 +159,5 @@ def fingerprint(files: tuple[Path, ...]) -> str:
                 handle.seek(max(size - MIB, 0))
                 digest.update(handle.read(MIB))
         except OSError as error:
-            raise UnreadableInputError(f"{file}: cannot be read ({error.strerror})") from error
+            raise unreadable(file, error) from error
     return digest.hexdigest()

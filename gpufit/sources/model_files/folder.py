@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 
 CONFIG = "config.json"
 SINGLE = "model.safetensors"
@@ -29,7 +29,7 @@ def read_json(path: Path, why: str, where: str = "") -> dict[str, Any]:
     except FileNotFoundError as error:
         raise UnreadableInputError(f"{path}: no such file; {why}") from error
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     return object_of(raw, where or str(path))
 
 

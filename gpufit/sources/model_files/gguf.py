@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 from gpufit.sources.model_files.record import StoredTensor
 
 GGML_TYPES: dict[int, tuple[str, int, int]] = {
@@ -187,7 +187,7 @@ def read_header(path: Path) -> GgufHeader:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return _read(path, _Cursor(data), len(data))
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     except (ValueError, KeyError, struct.error, IndexError, OverflowError, RecursionError) as error:
         raise UnreadableInputError(f"{path}: not a whole GGUF file (its header is cut short or damaged)") from error
 

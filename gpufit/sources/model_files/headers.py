@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 from gpufit.sources.model_files import folder, gguf, gguf_config, hub, safetensors
 from gpufit.sources.model_files.find import Kind, config_name, kind_of
 from gpufit.sources.model_files.record import ModelHeaders, StoredTensor
@@ -164,4 +164,4 @@ def _size(file: Path) -> int:
     try:
         return file.stat().st_size
     except OSError as error:
-        raise UnreadableInputError(f"{file}: cannot be read ({error.strerror})") from error
+        raise unreadable(file, error) from error

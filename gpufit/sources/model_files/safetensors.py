@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gpufit.architecture.tensors import DTYPE_BITS
-from gpufit.errors import UnreadableInputError
+from gpufit.errors import UnreadableInputError, unreadable
 from gpufit.profile.record import Size
 from gpufit.sources.model_files.record import StoredTensor
 
@@ -46,7 +46,7 @@ def read_tensors(path: Path) -> tuple[StoredTensor, ...]:
             length = header_length(file.read(PREFIX_BYTES), size, str(path))
             header = file.read(length)
     except OSError as error:
-        raise UnreadableInputError(f"{path}: cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     return tensors_of_header(header, size, str(path))
 
 

@@ -23,7 +23,7 @@ HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 
 
 class ExportScreen(ModalScreen[str | None]):
-    """Ends with the file that was written, or with nothing; a file that is there is replaced only when asked twice."""
+    """Ends with what was done, in words, or with nothing; a file that is there is replaced only when asked twice."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
     DEFAULT_CSS = """
@@ -89,11 +89,11 @@ class ExportScreen(ModalScreen[str | None]):
         try:
             if self.app.is_web:
                 content = self._made.render(export.ending_of(self._made, named))
-                self.post_message(Exported(PurePath(named).name, content=content))
+                self.post_message(Exported(f"{PurePath(named).name} goes to the browser", named, content))
             else:
-                self.post_message(Exported(str(export.write(self._made, named))))
+                self.post_message(Exported(export.write(self._made, named), named))
         except GpufitError as error:
-            self.post_message(Exported(named, problem=str(error)))
+            self.post_message(Exported("", named, problem=str(error)))
 
     def on_exported(self, message: Exported) -> None:
         """Close; or say what went wrong, to be mended."""
@@ -101,8 +101,8 @@ class ExportScreen(ModalScreen[str | None]):
             self._say(f"! {message.problem}")
             return
         if message.content is not None:
-            self.app.deliver_binary(io.BytesIO(message.content), save_filename=message.file)
-        self.dismiss(message.file)
+            self.app.deliver_binary(io.BytesIO(message.content), save_filename=PurePath(message.named).name)
+        self.dismiss(message.done)
 
     def _say(self, words: str) -> None:
         self.query_one("#said", Static).update(words)

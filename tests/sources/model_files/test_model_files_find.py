@@ -76,7 +76,7 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     message = refusal(str(folder))
     assert str(folder / "two.safetensors") in message
-    assert "No such file" in message
+    assert message.endswith("no such file")
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_the_fingerprint_of_a_model_changes_with_its_config(tmp_path: Path) -> N
 
 
 def test_a_file_that_cannot_be_read_has_no_fingerprint(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableInputError, match="cannot be read"):
+    with pytest.raises(UnreadableInputError, match="no such file"):
         fingerprint((tmp_path / "none",))
 
 

@@ -122,9 +122,10 @@ def activation_part(architecture: Architecture, settings: Settings, batch: Batch
     if encoder is not None:
         lower, upper = _with_encoder(lower, upper, encoder, rules)
     point = rivals[ruler]
+    sequences = "1 sequence" if batch.sampled == 1 else f"{batch.sampled} sequences"
     words = [
-        f"the profile's peak is ruled by {ruler}: {batch.sampled} sequences x {architecture.vocabulary} entries of "
-        f"vocabulary, {batch.tokens} tokens a step"
+        f"the profile's peak is ruled by {ruler}: {sequences} x {architecture.vocabulary} entries of vocabulary, "
+        f"{batch.tokens} tokens a step"
     ]
     if batch.assumed:
         default = "default" if len(batch.assumed) == 1 else "defaults"

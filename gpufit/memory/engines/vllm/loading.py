@@ -12,6 +12,10 @@ _STREAMED = (0, 14)
 merged in January 2026), while the docs go on asking for room for the whole model: neither is promised."""
 
 
+_FP8_BEFOREHAND = "compressed-tensors-fp8"
+"""What gpufit calls such a checkpoint in FP8, in `architecture.quantization.registry`."""
+
+
 def limited_by_loading(outcome: Outcome, parts: tuple[Part, ...], device: Device, rules: Rules) -> Outcome:
     """The outcome of a start, no better than its loading allows: on the whole card, whatever share the start gets."""
     if outcome is Outcome.DOES_NOT_FIT:
@@ -35,7 +39,8 @@ def loading_words(parts: tuple[Part, ...], device: Device, rules: Rules) -> str 
         )
     return (
         f"{said}: {format_size(needed.point_bytes)} (at most {format_size(needed.upper_bytes)}) where "
-        f"{format_size(free)} are free; a checkpoint quantised beforehand loads without"
+        f"{format_size(free)} are free; a checkpoint quantised beforehand loads without (ask for one: --quantization "
+        f"{_FP8_BEFOREHAND})"
     )
 
 

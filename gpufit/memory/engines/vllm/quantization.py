@@ -18,6 +18,7 @@ AT_LOAD = {"fp8": "fp8", "bitsandbytes-nf4": "bitsandbytes"}
 BEFOREHAND = (
     "gptq",
     "awq",
+    "compressed-tensors-fp8",
     "fbgemm_fp8",
     "mxfp4",
     "bitsandbytes-int8",

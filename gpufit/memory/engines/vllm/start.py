@@ -207,10 +207,15 @@ def _binding(
 ) -> str:
     largest = max(parts, key=lambda one: one.amount.point_bytes)
     if left.upper_bytes < 0:
-        taken = _shown(largest.amount.point_bytes)
-        return f"{_shown(-left.upper_bytes)} short before any KV cache; the largest part is {largest.name} with {taken}"
-    between = f"({_shown(left.lower_bytes)} to {_shown(left.upper_bytes)})"
-    room = f"{_shown(max(left.point_bytes, 0))} left for the KV pool {between}"
+        likely, least = _shown(-left.point_bytes), _shown(-left.upper_bytes)
+        return (
+            f"likely {likely} short before any KV cache, at the least {least}; the largest part is {largest.name} with "
+            f"{_shown(largest.amount.point_bytes)}"
+        )
+    between = f"({_room(left.lower_bytes)} to {_room(left.upper_bytes)})"
+    room = f"{_room(left.point_bytes)} left for the KV pool {between}"
+    if left.point_bytes < 0:
+        room = f"likely {_room(left.point_bytes)} before any KV cache {between}"
     one = pool.sequence_bytes(settings.max_model_len, batch.tokens)
     asked = f"one sequence of {settings.max_model_len} tokens takes {_shown(one)}"
     if outcome is Outcome.FITS:
@@ -220,6 +225,11 @@ def _binding(
         sure = f"lower --max-num-seqs to {most}" if most else "fewer would not help"
         return f"{room}, but each of {batch.sequences} sequences needs a block of state: {sure}"
     return f"{room}, but {asked}; the largest part is {largest.name} with {_shown(largest.amount.point_bytes)}"
+
+
+def _room(size_bytes: int) -> str:
+    """What is left of a budget, or missing from it, in words."""
+    return f"{_shown(-size_bytes)} short" if size_bytes < 0 else _shown(size_bytes)
 
 
 def _shown(size_bytes: int) -> str:
