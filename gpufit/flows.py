@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
     from gpufit.report.compare_document import CompareDocument
-    from gpufit.report.order_builder import Judged
     from gpufit.report.order_document import OrderDocument
+    from gpufit.report.order_judged import Judged
     from gpufit.report.plans import ArrangementFigures
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
@@ -217,54 +217,83 @@ def start_vllm(request: VllmRequest, catalog: Catalog, offers: Offers, cards: Se
 
 
 def order(
-    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, card: Card, ask: Ask
+    profile: Profile,
+    where: str,
+    shape: Shape,
+    catalog: Catalog,
+    offers: Offers,
+    card: Card,
+    ask: Ask,
+    *,
+    saved: bool = True,
 ) -> OrderDocument:
     """Plan an order of one card for a scenario and a volume of work, from one seller.
 
-    Raises UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or
-    several sellers have a price for the card.
+    `saved` says that `where` is the file of the profile, and not a model that was estimated for this order. Raises
+    UsageError when the model cannot take the shape, the profile cannot answer for it, no term follows, or several
+    sellers have a price for the card.
     """
     from gpufit.advice.throughput import NoThroughput, throughput_on
-    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_judged import Judged
 
     offers = _one_seller(offers, card)
-    asked = judge_cards(profile, where, shape, catalog, offers, (card,))
-    row = asked.cards[0]
-    if row.arrangements and (over := _devices_of(row.arrangements[0])).count > profile.workload.tensor_parallel_size:
-        plan = row.arrangements[0]
-        worker = _judge_divided(profile, where, replace(shape, concurrency=plan.sequences_per_copy), offers, card, over)
+    # Without a memory model only measured cells answer: of named workers what one of them runs has to be one.
+    share = replace(shape, concurrency=ask.share_of(shape.concurrency))
+    whole = shape if profile.memory_model is not None else share
+    asked = judge_cards(profile, where, whole, catalog, offers, (card,))
+    shared = asked if share == whole else judge_cards(profile, where, share, catalog, offers, (card,))
+    row, best = shared.cards[0], _plan_of_a_worker(asked, shared, ask)
+
+    def judged(worker: FitDocument, over: Devices) -> Judged:
+        return Judged(asked, worker, card, over, profile, shape.concurrency, saved)
+
+    if best is not None and (over := _devices_of(best)).count > profile.workload.tensor_parallel_size:
+        one = replace(shape, concurrency=best.sequences_per_copy)
+        worker = _judge_divided(profile, where, one, offers, card, over)
         unknown = NoThroughput("no throughput: the model divided over several cards was not measured")
-        return _planned(Judged(asked, worker, card, over, profile), plan.copies, unknown, ask, offers.books[0])
-    copies = _copies(row, shape.concurrency)
-    worker = asked
-    if copies is not None and copies > 1:
-        # Without a memory model only measured cells answer, and the largest that fits is one of them.
-        share = row.max_concurrency if profile.memory_model is None else -(-shape.concurrency // copies)
-        one = replace(shape, concurrency=share or 1)
+        copies = -(-shape.concurrency // one.concurrency)
+        return _planned(judged(worker, over), copies, unknown, ask, offers.books[0])
+    needed = _copies(asked.cards[0], shape.concurrency)
+    worker, one = shared, share
+    if needed is not None and -(-shape.concurrency // needed) < share.concurrency:
+        # Without a memory model the largest measured cell that fits is a worker's, too.
+        most = row.max_concurrency if profile.memory_model is None else None
+        one = replace(shape, concurrency=most or -(-shape.concurrency // needed))
         worker = judge_cards(profile, where, one, catalog, offers, (card,))
-        shape = one
-    rate = throughput_on(profile, card, shape)
-    judged = Judged(asked, worker, card, Devices(profile.workload.tensor_parallel_size), profile)
-    return _planned(judged, copies, rate, ask, offers.books[0])
+    rate = throughput_on(profile, card, one)
+    return _planned(judged(worker, Devices(profile.workload.tensor_parallel_size)), needed, rate, ask, offers.books[0])
 
 
 def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Card, ask: Ask) -> OrderDocument:
     """The same for a model that vLLM is to serve. Raises UsageError or UnreadableInputError, each in one line."""
     from gpufit.advice.throughput import NoThroughput
-    from gpufit.report.order_builder import Judged
+    from gpufit.report.order_judged import Judged
 
     offers = _one_seller(offers, card)
     asked = start_vllm(request, catalog, offers, (card,))
-    row = asked.cards[0]
-    worker, over = asked, Devices(request.tensor_parallel or 1)
-    copies = _copies(row, asked.scenario.concurrency)
-    if row.arrangements:
-        best = row.arrangements[0]
-        copies, over = best.copies, _devices_of(best)
-        share = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
-        worker = start_vllm(share, catalog, offers, (card,))
+    concurrency = asked.scenario.concurrency
+    share = ask.share_of(concurrency)
+    shared = asked
+    if share < concurrency:
+        shared = start_vllm(replace(request, concurrency=share), catalog, offers, (card,))
+    best = _plan_of_a_worker(asked, shared, ask)
+    worker, over, copies = shared, Devices(request.tensor_parallel or 1), _copies(asked.cards[0], concurrency)
+    if best is not None:
+        copies, over = -(-concurrency // best.sequences_per_copy), _devices_of(best)
+        one = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
+        worker = start_vllm(one, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
-    return _planned(Judged(asked, worker, card, over, None), copies, rate, ask, offers.books[0])
+    judged = Judged(asked, worker, card, over, None, concurrency, saved=False)
+    return _planned(judged, copies, rate, ask, offers.books[0])
+
+
+def _plan_of_a_worker(asked: FitDocument, shared: FitDocument, ask: Ask) -> ArrangementFigures | None:
+    """The first arrangement for what is shared out; where the model has to be divided and workers were named, the first
+    that is a single copy, as each of them is."""
+    plans, of_all = shared.cards[0].arrangements, asked.cards[0].arrangements
+    if ask.workers and of_all and _devices_of(of_all[0]).count > 1:
+        plans = (*(one for one in plans if one.copies == 1), *plans)
+    return plans[0] if plans else None
 
 
 def _devices_of(plan: ArrangementFigures) -> Devices:

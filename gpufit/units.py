@@ -1,12 +1,15 @@
 """Byte and token units: how they are read from a command line and how they are printed.
 
-Memory is printed in GiB (2**30 bytes), as torch, vLLM and nvidia-smi do; token counts take `k` and `m` as
-binary multiples, as the field writes them (`128k` = 131,072 tokens).
+Memory is printed in GiB (2**30 bytes), as torch, vLLM and nvidia-smi do; lengths in tokens take `k` and `m` as binary
+multiples, as the field writes them (`128k` = 131,072 tokens); amounts of work take them as thousands and millions, as
+everybody does (`100k` = 100,000 inputs).
 """
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Mapping
 
 from gpufit.errors import UsageError
 
@@ -22,6 +25,7 @@ _SIZE_FACTOR = {"k": KIB, "m": MIB, "g": GIB, "t": TIB}
 
 _COUNT = re.compile(r"(\d{1,3}(?:[,_]\d{3}){1,5}|\d{1,20})(?:\.(\d{1,20}))?\s*([km]?)", re.IGNORECASE)
 _COUNT_FACTOR = {"": 1, "k": KIB, "m": MIB}
+_AMOUNT_FACTOR = {"": 1, "k": 1_000, "m": 1_000_000}
 
 LARGEST_COUNT = 2**40
 """A count beyond this (a trillion tokens or sequences) is a slip of the keyboard, not a question."""
@@ -36,20 +40,32 @@ def parse_count(text: str, what: str = "count") -> int:
 
     Thousands may be set apart: `131,072`. Raises UsageError, naming `what`, for anything else (0 included).
     """
+    return _whole(text, what, _COUNT_FACTOR)
+
+
+def parse_amount(text: str, what: str = "amount") -> int:
+    """Read an amount of work: as `parse_count`, but `k` and `m` are 1,000 and 1,000,000, so that `100k` is 100000."""
+    return _whole(text, what, _AMOUNT_FACTOR)
+
+
+def _whole(text: str, what: str, factors: Mapping[str, int]) -> int:
     match = _COUNT.fullmatch(text.strip())
-    value, rest = _exactly(*match.groups()) if match else (0, 0)
+    value, rest = 0, 0
+    if match:
+        whole, decimals, letter = match.groups()
+        value, rest = _exactly(whole, decimals or "", factors[letter.lower()])
     if value < 1 or rest:
-        raise UsageError(f"{what} must be a whole number of at least 1 (8192, or 8k = 8192), not {text!r}")
+        example = "8192, or 8k = 8192" if factors is _COUNT_FACTOR else "8000, or 8k = 8000"
+        raise UsageError(f"{what} must be a whole number of at least 1 ({example}), not {text!r}")
     if value > LARGEST_COUNT:
         raise UsageError(f"{what} must be at most {LARGEST_COUNT}, not {text!r}")
     return value
 
 
-def _exactly(whole: str, decimals: str | None, factor: str) -> tuple[int, int]:
+def _exactly(whole: str, decimals: str, factor: int) -> tuple[int, int]:
     """(whole units, rest) in integer arithmetic: a float would change counts above 2**53."""
-    decimals = decimals or ""
     digits = int(re.sub("[,_]", "", whole) + decimals)
-    return divmod(digits * _COUNT_FACTOR[factor.lower()], int("1" + "0" * len(decimals)))
+    return divmod(digits * factor, int("1" + "0" * len(decimals)))
 
 
 def parse_counts(text: str, what: str = "count") -> tuple[int, ...]:
@@ -138,3 +154,28 @@ def format_tokens(count: int) -> str:
     if count >= KIB and count % KIB == 0:
         return f"{count // KIB}k"
     return str(count)
+
+
+RATE_DIGITS = 3
+"""Significant digits of a rate or a time: speed repeats itself no better than to some percent."""
+
+
+def format_figure(value: float, digits: int = RATE_DIGITS, *, up: bool = False) -> str:
+    """A rate or a time in significant digits, never in powers of ten: 0.0048225 is `0.00482`, 1234.5 is `1,234`.
+
+    `up` rounds upwards, for what has to be enough. Raises ValueError for a number below 0.
+    """
+    if not 0 <= value < math.inf:
+        raise ValueError(f"a figure must be a number of at least 0, not {value}")
+    if not value:
+        return "0"
+    decimals = max(digits - 1 - math.floor(math.log10(value)), 0)
+    if up:
+        value = _rounded_up(value, decimals)
+    return f"{value:,.{decimals}f}"
+
+
+def _rounded_up(value: float, decimals: int) -> float:
+    """The least figure of so many decimals that is not below the value, as it is printed in turn."""
+    nearest = round(value, decimals)
+    return nearest if nearest >= value else round(nearest + 10.0**-decimals, decimals)

@@ -17,9 +17,11 @@ from gpufit.units import (
     LARGEST_SIZE,
     MIB,
     TIB,
+    format_figure,
     format_mib,
     format_size,
     format_tokens,
+    parse_amount,
     parse_count,
     parse_counts,
     parse_size,
@@ -115,6 +117,51 @@ def test_thousands_set_apart_change_nothing(count: int) -> None:
 def test_any_text_is_a_count_or_a_usage_error(text: str) -> None:
     with contextlib.suppress(UsageError):
         assert 1 <= parse_count(text) <= LARGEST_COUNT
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("100k", 100_000), ("10M", 10_000_000), ("1.5k", 1500), ("0.001k", 1), ("8192", 8192), ("1,000k", 1_000_000)],
+)
+def test_an_amount_of_work_is_read_with_decimal_k_and_m(text: str, expected: int) -> None:
+    assert parse_amount(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0", "1.5", "0.0001k", "8kb", "1e3"])
+def test_an_amount_that_is_none_is_refused_with_an_example_of_its_own(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--inputs must be .* \(8000, or 8k = 8000\)"):
+        parse_amount(text, "--inputs")
+
+
+@pytest.mark.parametrize(
+    ("value", "nearest", "up"),
+    [
+        (0.0048225, "0.00482", "0.00483"),
+        (0.000433494, "0.000433", "0.000434"),
+        (0.9645, "0.965", "0.965"),
+        (0.2167, "0.217", "0.217"),
+        (2.4113, "2.41", "2.42"),
+        (23.04, "23.0", "23.1"),
+        (1234.5, "1,234", "1,235"),
+        (9.999, "10.00", "10.00"),
+        (4.0, "4.00", "4.00"),
+        (0.0, "0", "0"),
+    ],
+)
+def test_a_rate_is_told_in_significant_digits(value: float, nearest: str, up: str) -> None:
+    assert (format_figure(value), format_figure(value, up=True)) == (nearest, up)
+
+
+@given(st.floats(1e-12, 1e12))
+def test_a_figure_rounded_up_is_enough_and_by_little(value: float) -> None:
+    told = float(format_figure(value, up=True).replace(",", ""))
+    assert value <= told <= value * 1.0101
+
+
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
+def test_what_is_no_rate_is_not_told(value: float) -> None:
+    with pytest.raises(ValueError, match="at least 0"):
+        format_figure(value)
 
 
 @pytest.mark.parametrize(

@@ -31,9 +31,13 @@ class Ask:
     """None: the shortest that holds the work."""
     volume: Volume = field(default_factory=Volume)
     workers: int | None = None
-    """None: as many as the concurrency needs."""
+    """Among whom the sequences are shared out; None: as many as the concurrency needs."""
     piece_inputs: int = PIECE_INPUTS
     overheads: Overheads = field(default_factory=Overheads)
+
+    def share_of(self, concurrency: int) -> int:
+        """Sequences that the fullest worker runs at once: all of them where no number of workers was named."""
+        return -(-concurrency // (self.workers or 1))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.throughput import Throughput
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
+from gpufit.profile.record import Evidence
 
 HOURS_A_DAY = 24
 SECONDS_AN_HOUR = 3_600
@@ -73,6 +74,10 @@ class Hours:
     processing_hours: float
     """Until the last worker is done, what `busy_share` allows for included."""
     overheads: Overheads
+    evidence: Evidence
+    """Of the rate that they follow from, that of several workers being `scaled`."""
+    at_most: bool = False
+    """Whether the rate is only known to be no less, so that the hours are no more than these."""
 
     @property
     def total_hours(self) -> float:
@@ -105,7 +110,9 @@ def hours_for(volume: Volume, worker: Throughput, workers: int, overheads: Overh
         seconds = -(-volume.inputs // workers) / worker.inputs_per_second
     if volume.tokens is not None:
         seconds = max(seconds, volume.tokens / workers / worker.priced_tokens_per_second)
-    return Hours(seconds / SECONDS_AN_HOUR / overheads.busy_share, overheads)
+    together = worker.of_copies(worker.copies * workers)
+    hours = seconds / SECONDS_AN_HOUR / overheads.busy_share
+    return Hours(hours, overheads, together.evidence, at_most=not worker.is_asked_cell)
 
 
 def least_pace(volume: Volume, workers: int, days: int, overheads: Overheads) -> Pace | None:

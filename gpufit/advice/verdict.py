@@ -100,6 +100,8 @@ class CardVerdict:
     """What a buyer should know about this model on this card, in words."""
     same_card: bool = False
     """Whether the profile was measured on this very card."""
+    reason: str | None = None
+    """Why the verdict is what it is, in words, where the bytes alone would say that it fits."""
 
     @property
     def worst(self) -> PhaseNeed:
@@ -149,7 +151,7 @@ def judge(
     capacity = card.capacity_bytes
     fitting = _Fitting(predictor, carrier, capacity or 0, shape, _limits(predictor.profile) if same_card else ())
     verdict = _verdict(needs, capacity, fitting)
-    promised = capacity is not None and not carrier.compute_dtype_missing
+    promised = capacity is not None and carrier.unpromised is None
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
     copies = _copies(verdict, concurrency, shape)
@@ -172,7 +174,16 @@ def judge(
         evidence=weakest(need.evidence for need in needs),
         remarks=(*carrier.remarks, *fitting.limit_remarks()),
         same_card=same_card,
+        reason=_reason(verdict, needs, capacity, fitting),
     )
+
+
+def _reason(verdict: Verdict, phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fitting) -> str | None:
+    if verdict is Verdict.DOES_NOT_FIT and needed_at_least(phases) <= (capacity or 0):
+        return next(iter(fitting.limit_remarks()), None)
+    if verdict is Verdict.TOO_CLOSE and surely_enough(phases) <= (capacity or 0):
+        return fitting.carrier.unpromised
+    return None
 
 
 def _limits(profile: Profile) -> tuple[Shape, ...]:
@@ -191,7 +202,7 @@ def _verdict(phases: Sequence[PhaseNeed], capacity: int | None, fitting: _Fittin
         return Verdict.UNKNOWN
     if fitting.limits_within(fitting.shape) or needed_at_least(phases) > capacity:
         return Verdict.DOES_NOT_FIT
-    surely = surely_enough(phases) <= capacity and not fitting.carrier.compute_dtype_missing
+    surely = surely_enough(phases) <= capacity and fitting.carrier.unpromised is None
     return Verdict.FITS if surely else Verdict.TOO_CLOSE
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from gpufit.errors import UsageError
 from gpufit.report.registry import EXTENSIONS, FORMATS, format_for
-from gpufit.units import parse_count, parse_counts, parse_hours, parse_share, parse_size
+from gpufit.units import parse_amount, parse_count, parse_counts, parse_hours, parse_share, parse_size
 
 Value = TypeVar("Value")
 
@@ -27,8 +27,13 @@ def reader(parse: Callable[[str, str], Value], what: str) -> Callable[[str], Val
 
 
 def count(what: str) -> Callable[[str], int]:
-    """One count: `8k`."""
+    """One count: `8k`, which is 8,192."""
     return reader(parse_count, what)
+
+
+def amount(what: str) -> Callable[[str], int]:
+    """An amount of work: `8k`, which is 8,000."""
+    return reader(parse_amount, what)
 
 
 def counts(what: str) -> Callable[[str], tuple[int, ...]]:
@@ -116,7 +121,7 @@ def add_scenario(parser: argparse.ArgumentParser, context: str, concurrency: str
         "--batch-size",
         type=count("--concurrency"),
         metavar="N",
-        help=f"sequences at once (default: {concurrency})",
+        help=f"sequences at once, 1k = 1024 (default: {concurrency})",
     )
     parser.add_argument(
         "--new-tokens",

@@ -110,9 +110,10 @@ class Carrier:
     """Share of temporaries and activations that may be more or less on the card."""
     replaced: bool
     """Whether anything was replaced: a need is then `scaled`, on the very card it was measured on it is not."""
-    compute_dtype_missing: bool
-    """The card's hardware lacks the dtype that the model computed in: kernels fall back, and what they then take (all
-    attention scores, for one) was not seen, so nothing is promised to fit."""
+    unpromised: str | None
+    """Why nothing is promised to fit, whatever the bytes come to, in words: the card's hardware lacks the dtype that
+    the model computed in, so that kernels fall back, and what they then take (all attention scores, for one) was not
+    seen."""
     remarks: tuple[str, ...]
     """What a buyer should know about this model on this card, in words."""
     between_cards: Amount = NOTHING
@@ -189,13 +190,14 @@ def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) ->
             dequantised_bytes=0,
             scratch_uncertainty=0.0,
             replaced=False,
-            compute_dtype_missing=False,
-            remarks=_remarks(card, profile),
+            unpromised=None,
+            remarks=_remarks(card, profile, None),
             between_cards=between_cards(ranks),
         )
     assumed = (
         () if _context_known(card) else ("no report of this card's driver context: the largest of any is assumed",)
     )
+    unpromised = None if same_card else _unpromised(card, profile)
     context = card_context_bytes(card)
     spread = card_context_upper_bytes(card) - context + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
     return Carrier(
@@ -205,8 +207,8 @@ def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) ->
         dequantised_bytes=_dequantised_bytes(card, profile),
         scratch_uncertainty=_scratch_uncertainty(profile),
         replaced=True,
-        compute_dtype_missing=_missing_dtype(card, profile) is not None,
-        remarks=(*_remarks(card, profile), *assumed),
+        unpromised=unpromised,
+        remarks=(*_remarks(card, profile, unpromised), *assumed),
         between_cards=between_cards(ranks),
     )
 
@@ -223,7 +225,7 @@ def carrier_to_no_card(profile: Profile) -> Carrier:
         dequantised_bytes=0,
         scratch_uncertainty=_scratch_uncertainty(profile),
         replaced=True,
-        compute_dtype_missing=False,
+        unpromised=None,
         remarks=(),
     )
 
@@ -248,7 +250,7 @@ def _dequantised_bytes(card: Card, profile: Profile) -> int:
     return sum(share.size_bytes for share in profile.precision.resident if share.dtype.startswith("float8"))
 
 
-def _missing_dtype(card: Card, profile: Profile) -> str | None:
+def missing_dtype(card: Card, profile: Profile) -> str | None:
     """The dtype of the model's matrix products where the card's hardware lacks it.
 
     Below compute capability 8.0 torch's fused attention takes float16 and float32 only, and bfloat16 takes the route
@@ -256,6 +258,16 @@ def _missing_dtype(card: Card, profile: Profile) -> str | None:
     """
     matmul = next((one.dtypes[0] for one in profile.precision.compute if one.family == "matmul" and one.dtypes), None)
     return matmul if matmul is not None and card.supports(matmul) is False else None
+
+
+def _unpromised(card: Card, profile: Profile) -> str | None:
+    missing = missing_dtype(card, profile)
+    if missing is None:
+        return None
+    return (
+        f"no {missing} in this card's hardware: attention may fall back to keeping all its scores, so nothing is "
+        "promised to fit; measure in another dtype (--dtype float16)"
+    )
 
 
 def _context_at_most(profile: Profile) -> int:
@@ -268,18 +280,14 @@ def _context_at_most(profile: Profile) -> int:
     return max(seen)
 
 
-def _remarks(card: Card, profile: Profile) -> tuple[str, ...]:
+def _remarks(card: Card, profile: Profile, unpromised: str | None) -> tuple[str, ...]:
     said = []
     if card.capacity_bytes is None:
         said.append("nobody has reported what software sees on this card, so it is not judged")
     if card.devices_per_card > 1:
         said.append(f"software sees {card.devices_per_card} devices on this card; capacity and verdict are for one")
-    missing = _missing_dtype(card, profile)
-    if missing is not None:
-        said.append(
-            f"no {missing} in this card's hardware: attention may fall back to keeping all its scores, so nothing is "
-            "promised to fit; measure in another dtype (--dtype float16)"
-        )
+    if unpromised is not None:
+        said.append(unpromised)
     if _dequantised_bytes(card, profile):
         said.append("no FP8 in this card's hardware: FP8 weights are counted at two bytes each")
     return tuple(said)

@@ -91,7 +91,9 @@ def scenario_prefix(document: FitDocument) -> str:
 
 
 def binding_place(row: CardRow) -> str:
-    """What binds: part and phase."""
+    """What binds: part and phase, or what keeps the card from fitting where no bytes are missing."""
+    if row.reason is not None:
+        return row.reason.partition(":")[0]
     return f"{PART_TITLES[row.binding.part]} in {row.binding.phase}"
 
 

@@ -134,6 +134,9 @@ class CardRow(Record, frozen=True, kw_only=True):
     where the engine sizes no KV pool, and on a card of unknown memory."""
     throughput: ThroughputFigures | None = None
     """Only for the very card that the profile was measured on: speed is never carried to another."""
+    reason: str | None = None
+    """Why the verdict is what it is, in words, where the bytes alone would say that it fits: a dtype that the card
+    lacks, or a run that ran out of memory there."""
 
 
 @dataclass(frozen=True)
@@ -305,6 +308,7 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
             advice.plans, lambda plan: prices_of(offered, plan.cards_needed, rate if plan is best else None)
         ),
         changes=change_figures(advice.changes),
+        reason=verdict.reason,
     )
 
 

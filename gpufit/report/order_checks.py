@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
 from gpufit.architecture.quantization.registry import CHECKPOINT
 from gpufit.catalog.record import Card
+from gpufit.memory.carry import missing_dtype
 from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
 from gpufit.report.document import CardRow, FitDocument, Scenario
 from gpufit.report.order_document import Check, Saved
+from gpufit.report.order_environment import least_driver_for, torch_seen
+from gpufit.report.order_judged import Judged
 from gpufit.report.order_pieces import FOLDER, MARKER
+from gpufit.report.order_text import counted
 from gpufit.units import MIB, format_size
 
 _NVIDIA_SMI = (
@@ -31,36 +40,40 @@ _TORCH = (
 QUANTISED_AT_LOAD = ("torchao-int8wo", "torchao-float8wo", "bitsandbytes-int8", "bitsandbytes-nf4")
 """What `gpufit profile --quantization` takes; all other methods need a checkpoint made beforehand."""
 
+_EVERYWHERE = "float16"
+"""A dtype that every card's matrix units take."""
+
 ARRIVAL = "arrival.json"
 
 
-def arrival_checks(
-    card: Card, devices: int, worker: FitDocument, profile: Profile | None, plan: Plan, ask: Ask, over: Devices
-) -> list[Check]:
+def arrival_checks(judged: Judged, devices: int, plan: Plan, ask: Ask) -> list[Check]:
     """In the order to run them: the cards, the software, then the model at what one worker runs at once.
 
-    `worker` is the fit of one worker, `profile` what it was made from (None for a start of vLLM), `over` the devices
-    that a worker is divided over.
+    `devices` are those of all that is ordered. One check decides whether the card holds the scenario.
     """
-    row = worker.cards[0]
-    found = [_cards(card, devices), *_links(card, over.count), _torch(row, devices)]
+    card, worker, row, profile = judged.card, judged.worker, judged.row, judged.profile
+    found = [_cards(judged, devices), *_links(card, judged.over.count), _torch(judged, devices)]
     if profile is None:
-        return [*found, *_started(worker, row)]
-    if over.count > profile.workload.tensor_parallel_size:
-        return [*found, _watched(card, worker, row, over)]
-    found += _measured_again(worker, row, profile)
-    return [*found, _hours_again(worker, row, plan, ask.volume)] if ask.volume.stated else found
+        return [*found, *_started(worker, row), *_served(worker, row)]
+    if judged.over.count > 1:
+        return [*found, _watched(card, worker, row, judged.over)]
+    again = _Again.of(profile, card)
+    found += [_chain(again), *_predicted(judged, again), *_measured_again(worker, row, again)]
+    return [*found, _hours_again(judged, plan, ask.volume)] if ask.volume.stated else found
 
 
-def _cards(card: Card, devices: int) -> Check:
+def _cards(judged: Judged, devices: int) -> Check:
+    card = judged.card
     names = " or ".join(card.device_names) or card.name
     total = card.memory.driver_total_mib
     size = "" if total is None else f", memory.total {total} MiB as the catalog has it"
     found = f"{_devices(devices)}: {names}{size}"
     if card.vendor == "AMD":
         return Check(title="the cards", command=_AMD_SMI, expect=found)
+    least = least_driver_for(judged.worker.engine, judged.ran, card)
+    driver = "" if least is None else f"; driver_version {least.version} or newer"
     whole = "; mig.mode.current not Enabled (a slice is not the card)" if card.mig and card.mig.supported else ""
-    return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{whole}")
+    return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{driver}{whole}")
 
 
 def _links(card: Card, ranks: int) -> Iterator[Check]:
@@ -75,13 +88,17 @@ def _links(card: Card, ranks: int) -> Iterator[Check]:
     )
 
 
-def _torch(row: CardRow, devices: int) -> Check:
-    capacity = row.capacity_bytes
+def _torch(judged: Judged, devices: int) -> Check:
+    capacity = judged.row.capacity_bytes
+    seen = torch_seen(judged.worker.engine, judged.ran, judged.card)
+    release = "" if seen is None else f"{seen}; "
     size = "note the totals: none was known for this card"
     if capacity is not None:
         size = f"each at least {capacity} bytes ({format_size(capacity)}), which the verdict counts on"
     return Check(
-        title="what torch sees", command=shlex.join(["python", "-c", _TORCH]), expect=f"{_devices(devices)}; {size}"
+        title="what torch sees",
+        command=shlex.join(["python", "-c", _TORCH]),
+        expect=f"{release}{_devices(devices)}; {size}",
     )
 
 
@@ -96,29 +113,74 @@ def _watched(card: Card, worker: FitDocument, row: CardRow, over: Devices) -> Ch
     return Check(
         title="the divided model, beside its first run",
         command="amd-smi monitor --vram-usage --watch 5" if card.vendor == "AMD" else command,
-        expect=f"while your own start of the model over {over.count} devices serves {scenario.concurrency} sequences "
-        f"of {scenario.context_tokens} tokens: on each at most {format_size(row.need_upper_bytes)} "
-        f"({row.need_upper_bytes // MIB:,} MiB). Memory in use counts blocks that torch's allocator keeps free, too: "
-        "above that, have your start print torch.cuda.max_memory_allocated() of each device, and stop where it is "
-        "more: this order counted on less",
+        expect=f"while your own start of the model over {over.count} devices serves "
+        f"{counted(scenario.concurrency, 'sequence')} of {counted(scenario.context_tokens, 'token')}: on each at most "
+        f"{format_size(row.need_upper_bytes)} ({row.need_upper_bytes // MIB:,} MiB). Memory in use counts blocks that "
+        "torch's allocator keeps free, too: above that, have your start print torch.cuda.max_memory_allocated() of "
+        "each device, and stop where it is more: this order counted on less",
+        decides=True,
     )
 
 
-def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iterator[Check]:
+@dataclass(frozen=True)
+class _Again:
+    """How the model of a profile is run on the ordered card."""
+
+    model: tuple[str, ...]
+    """The model as commands take it, with its revision; QUANTISED_CHECKPOINT where it has to be made beforehand."""
+    loading: tuple[str, ...]
+    """Settings of its weights, as far as they are not defaults: what `gpufit check` takes, too."""
+    settings: tuple[str, ...]
+    """The other settings."""
+    beforehand: str
+    """What has to be done before, in words after a semicolon; empty where nothing has."""
+    as_before: bool
+    """Whether it is the very run of the profile: not where the card lacks its dtype, or a checkpoint is run instead."""
+
+    @classmethod
+    def of(cls, profile: Profile, card: Card) -> _Again:
+        """That of a profile on a card, in float16 where the card lacks the dtype that the model computed in."""
+        method, workload = profile.workload.quantization, profile.workload
+        lacks = missing_dtype(card, profile) is not None
+        if lacks:
+            name = "compute_dtype" if workload.compute_dtype else "dtype_requested"
+            workload = structs.replace(workload, **{name: _EVERYWHERE})
+        dtype = workload.dtype_requested
+        loading, settings = ("--dtype", dtype) if dtype != "auto" else (), _as_before(workload)
+        if method is not None and method not in QUANTISED_AT_LOAD:
+            words = f"; {CHECKPOINT} is the model quantised by {method} beforehand"
+            return cls((CHECKPOINT,), loading, settings, words, as_before=False)
+        revision = ("--revision", profile.model.revision) if profile.model.revision else ()
+        quantised = ("--quantization", method) if method else ()
+        model = (profile.model.source, *revision)
+        return cls(model, (*loading, *quantised), settings, "", as_before=not lacks)
+
+
+def _chain(again: _Again) -> Check:
+    return Check(
+        title="the whole chain, once",
+        command=shlex.join(["gpufit", "check", *again.model, *again.loading]),
+        expect=f"load, preprocess, compute and write each ok, exit status 0{again.beforehand}",
+    )
+
+
+def _predicted(judged: Judged, again: _Again) -> Iterator[Check]:
+    """The profile's own run, where it lies in a file that can be taken along."""
+    if judged.saved and again.as_before:
+        yield Check(
+            title="the profile, repeated here",
+            command=shlex.join(["gpufit", "verify", judged.worker.profile]),
+            expect="exit status 0: what is measured lies inside the interval that the profile predicts. Outside (exit "
+            "status 1), the figures of this order do not hold here: go on, and let the next two checks decide",
+        )
+
+
+def _measured_again(worker: FitDocument, row: CardRow, again: _Again) -> Iterator[Check]:
     shape = scenario_flags(worker.scenario)
-    method = profile.workload.quantization
-    model = [profile.model.source]
-    beforehand = ""
-    if method is not None and method not in QUANTISED_AT_LOAD:
-        model, method = [CHECKPOINT], None
-        beforehand = f"; {CHECKPOINT} is the model quantised by {profile.workload.quantization} beforehand"
-    elif profile.model.revision:
-        model += ["--revision", profile.model.revision]
-    settings = [*_as_before(profile.workload), *(["--quantization", method] if method else [])]
     yield Check(
         title="the model, measured here",
-        command=shlex.join(["gpufit", "profile", *model, *shape, *settings, "-o", ARRIVAL]),
-        expect=f"one cell measured, exit status 0, no flag of a shared card{beforehand}",
+        command=shlex.join(["gpufit", "profile", *again.model, *shape, *again.loading, *again.settings, "-o", ARRIVAL]),
+        expect=f"one cell measured, exit status 0, no flag of a shared card{again.beforehand}",
     )
     # Of an order that is not ready, the upper bound may lie above what the card has.
     most = row.need_upper_bytes if row.capacity_bytes is None else min(row.need_upper_bytes, row.capacity_bytes)
@@ -127,6 +189,7 @@ def _measured_again(worker: FitDocument, row: CardRow, profile: Profile) -> Iter
         command=shlex.join(["gpufit", "fit", ARRIVAL, *shape, "--card", row.card]),
         expect=f"fits, exit status 0, evidence measured; need at most {most} bytes ({format_size(most)}). Above that, "
         "stop: this order counted on less",
+        decides=True,
     )
 
 
@@ -136,10 +199,9 @@ def scenario_flags(scenario: Scenario) -> list[str]:
     return [*flags, "--new-tokens", str(scenario.new_tokens)] if scenario.new_tokens else flags
 
 
-def _as_before(workload: Workload) -> list[str]:
-    """The settings of the run that the order rests on, as far as they are not defaults."""
-    flags = ["--dtype", workload.dtype_requested] if workload.dtype_requested != "auto" else []
-    flags += ["--kv-cache-dtype", workload.kv_cache_dtype] if workload.kv_cache_dtype != "auto" else []
+def _as_before(workload: Workload) -> tuple[str, ...]:
+    """The settings of the run that the order rests on beside those of its weights, as far as they are not defaults."""
+    flags = ["--kv-cache-dtype", workload.kv_cache_dtype] if workload.kv_cache_dtype != "auto" else []
     if workload.cache_implementation != "dynamic":
         flags += ["--cache-implementation", workload.cache_implementation]
     flags += ["--compute-dtype", workload.compute_dtype] if workload.compute_dtype else []
@@ -147,17 +209,18 @@ def _as_before(workload: Workload) -> list[str]:
     flags += ["--images", str(workload.images)] if workload.images else []
     if workload.image_size is not None:
         flags += ["--image-size", f"{workload.image_size[0]}x{workload.image_size[1]}"]
-    return flags
+    return tuple(flags)
 
 
-def _hours_again(worker: FitDocument, row: CardRow, plan: Plan, volume: Volume) -> Check:
+def _hours_again(judged: Judged, plan: Plan, volume: Volume) -> Check:
     amounts = [] if volume.inputs is None else ["--inputs", str(volume.inputs)]
     amounts += [] if volume.tokens is None else ["--tokens", str(volume.tokens)]
     spread = [*amounts, "--workers", str(plan.workers), "--term", str(plan.term_days)]
-    shape = scenario_flags(worker.scenario)
+    # Shared out among the workers again, that is what each was measured with.
+    together = structs.replace(judged.worker.scenario, concurrency=judged.at_once * plan.workers)
     return Check(
         title="the hours, from that run",
-        command=shlex.join(["gpufit", "order", ARRIVAL, "--card", row.card, *shape, *spread]),
+        command=shlex.join(["gpufit", "order", ARRIVAL, "--card", judged.card.id, *scenario_flags(together), *spread]),
         expect=f"exit status 0: at this card's own throughput the work is done within {plan.term_days} days. If not, "
         "it names the workers or the term that are enough",
     )
@@ -176,18 +239,30 @@ def _started(worker: FitDocument, row: CardRow) -> Iterator[Check]:
             f'{start.pool_concurrency.lower:.1f}x to {start.pool_concurrency.upper:.1f}x, and "GPU KV cache size" of '
             f"{int(start.kv_tokens.lower):,} tokens or more"
         )
-    yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect)
+    yield Check(title=f"{worker.engine.name}, started here", command=start.serve_command, expect=expect, decides=True)
+
+
+def _served(worker: FitDocument, row: CardRow) -> Iterator[Check]:
+    """One request through the whole server, whose model goes by the name it was started with
+    (https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html)."""
+    if row.start is None or row.start.serve_command is None or not worker.model.generates:
+        return
+    request = json.dumps({"model": worker.model.source, "prompt": "The sea is", "max_tokens": 8})
+    header = "Content-Type: application/json"
+    address = "http://localhost:8000/v1/completions"
+    yield Check(
+        title="the whole chain, once",
+        command=shlex.join(["curl", "--fail", "--silent", "--show-error", "-H", header, "-d", request, address]),
+        expect='exit status 0, and "choices" with a text of up to 8 tokens',
+    )
 
 
 def to_save(model: ModelInfo, precision: Precision, checks: Sequence[Check]) -> tuple[Saved, ...]:
     """What a later difference can be explained with, and what was paid for; `checks` are those on arrival."""
     measured_again = any(ARRIVAL in check.command for check in checks)
     figures = f"{ARRIVAL} from the checks" if measured_again else "the start-up log and the memory that each card used"
-    size = format_size(sum(share.size_bytes for share in precision.stored))
-    fetched = f" ({size} to fetch again)" if precision.stored else ""
-    named = f"revision {model.revision}" if model.revision else f"fingerprint {model.fingerprint}"
     return (
-        Saved(what="weights", how=f"unchanged: {named}, not the bytes{fetched}; changed by the job: all files"),
+        Saved(what="weights", how=f"{_weights(model, precision)}; changed by the job: all files"),
         Saved(what="configuration", how="config.json, tokenizer files, generation parameters, every command line run"),
         Saved(what="environment", how="pip freeze > environment.txt, and the output of the checks on arrival"),
         Saved(what="quality checks", how="the inputs checked, expected and found, with scores and their date"),
@@ -195,3 +270,19 @@ def to_save(model: ModelInfo, precision: Precision, checks: Sequence[Check]) -> 
         Saved(what="outputs", how=f"{FOLDER}/out-*.jsonl, their {MARKER} markers, {FOLDER}/manifest.jsonl, and the "
               "SHA-256 of the file of inputs"),
     )  # fmt: skip
+
+
+def _weights(model: ModelInfo, precision: Precision) -> str:
+    """What tells later which weights these were, where the job left them as they are."""
+    moves = "" if model.revision is None or _COMMIT.fullmatch(model.revision) else ", which may move"
+    if not precision.stored:
+        named = f"; asked for as revision {model.revision}{moves}" if model.revision else ""
+        return f"config only: no weights were read; record the hub commit{named}, or the SHA-256 of every file"
+    size = format_size(sum(share.size_bytes for share in precision.stored))
+    named = f"fingerprint {model.fingerprint}" if model.revision is None else f"revision {model.revision}{moves}"
+    record = "; record the hub commit" if moves else ""
+    return f"unchanged: {named}{record}, not the bytes ({size} to fetch again)"
+
+
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+"""A revision that cannot move, as a branch or a tag does."""

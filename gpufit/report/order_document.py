@@ -7,6 +7,7 @@ them, and what is not known is null, never zero.
 from __future__ import annotations
 
 import datetime
+import enum
 
 from gpufit import __version__
 from gpufit.advice.verdict import Verdict
@@ -14,6 +15,18 @@ from gpufit.profile.record import Engine, Evidence, ModelInfo, Phase, Record
 from gpufit.report.document import Scenario
 
 SCHEMA_VERSION = 1
+
+
+class Readiness(enum.StrEnum):
+    """Whether it can be ordered as it stands, and on what."""
+
+    READY = "ready"
+    """The same, measured on this card, says so."""
+    READY_UNPROVEN = "ready_unproven"
+    """Arithmetic, a simulation, a run elsewhere or of other shapes says so: the check that `decides` has to hold before
+    the work starts."""
+    NOT_READY = "not_ready"
+    """Something speaks against it (`blockers`)."""
 
 
 class OrderedCard(Record, frozen=True, kw_only=True):
@@ -60,7 +73,8 @@ class TermFigures(Record, frozen=True, kw_only=True):
     holds: bool | None
     """Whether the planned workers get the work done; null where its hours are not known."""
     workers: int | None
-    """The fewest workers that do; null where hours are not known, or no number of workers does."""
+    """The fewest workers that do, each running as many sequences at once as the planned ones; null where hours are not
+    known, or no number of workers does."""
     cards: int | None
     """Cards paid for: for those workers, or for the planned ones where hours are not known."""
     lots: int | None
@@ -97,6 +111,8 @@ class Work(Record, frozen=True, kw_only=True):
     throughput: str
     """How the rate came about, or why there is none."""
     throughput_evidence: Evidence | None
+    throughput_lower_bound: bool
+    """Whether the rate is only known to be no less than this: of a measured cell that is no easier."""
     processing_hours: float | None
     """Until the last worker is done, its idle share included."""
     setup_hours: float
@@ -105,6 +121,10 @@ class Work(Record, frozen=True, kw_only=True):
     busy_share: float
     """The share of its hours in which a worker computes."""
     total_hours: float | None
+    hours_upper_bound: bool
+    """Whether the work takes no more than these hours, and maybe less: those of a rate that is a lower bound."""
+    hours_evidence: Evidence | None
+    """Of the processing hours: that of the rate, `scaled` for several workers; the others are asked for or assumed."""
 
 
 class Worker(Record, frozen=True, kw_only=True):
@@ -158,6 +178,8 @@ class Margin(Record, frozen=True, kw_only=True):
 
     at_once: int
     verdict: Verdict
+    reason: str | None
+    """Why, in words, where the bytes alone would say that it fits."""
     capacity_bytes: int | None
     need_bytes: int
     need_lower_bytes: int
@@ -181,6 +203,8 @@ class Check(Record, frozen=True, kw_only=True):
     title: str
     command: str
     expect: str
+    decides: bool = False
+    """Whether it decides if the card holds the scenario: with a failure here the work does not start."""
 
 
 class Saved(Record, frozen=True, kw_only=True):
@@ -199,6 +223,8 @@ class OrderDocument(Record, frozen=True, kw_only=True):
     """The weakest of the memory figures."""
     ready: bool
     """Whether nothing speaks against ordering it."""
+    readiness: Readiness
+    """The same, with what it rests on."""
     blockers: tuple[str, ...]
     """What does, in words."""
     spread: str
@@ -208,6 +234,9 @@ class OrderDocument(Record, frozen=True, kw_only=True):
     measured_on: str
     holds_for: str
     model: ModelInfo
+    weights_read: bool
+    """Whether files of weights were looked at; otherwise the fingerprint is that of the config alone, and tells nothing
+    of them."""
     engine: Engine
     scenario: Scenario
     scenario_ran: bool | None = None

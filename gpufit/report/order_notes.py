@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from gpufit.advice.plan import Ask, Plan
@@ -11,12 +10,14 @@ from gpufit.advice.throughput import NoThroughput
 from gpufit.catalog.offers import TERMS, OfferBook
 from gpufit.catalog.record import Card
 from gpufit.report.order_document import Cost
-from gpufit.report.order_text import counted, money
+from gpufit.report.order_text import counted, money, more_workers
+from gpufit.units import format_figure
 
 
-def better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
+def better_use(plan: Plan, ask: Ask, at_once: int, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:
     """What is paid for and not used, and what does the same work for less, as far as prices are known."""
-    if plan.remainder.copies:
+    inputs = ask.volume.inputs
+    if plan.remainder.copies and (inputs is None or inputs >= plan.workers + plan.remainder.copies):
         most = plan.workers + plan.remainder.copies
         yield f"what is paid for holds {most} workers: --workers {most} puts idle cards to work at the same price"
     if cost.total_price is None or plan.hours is None:
@@ -24,14 +25,14 @@ def better_use(plan: Plan, card: Card, cost: Cost, book: OfferBook) -> Iterator[
     for option in plan.options:
         price = book.offer(card.id).price(option.days)
         total = None if price is None or option.lots is None else price * option.lots.lots
-        if total is not None and total < cost.total_price:
+        if option.workers is not None and total is not None and total < cost.total_price:
             yield (
-                f"{option.days} days and {counted(option.workers or 0, 'worker')}: the same work for "
-                f"{money(total, cost.currency)} (--term {option.days} --workers {option.workers})"
+                f"{option.days} days and {counted(option.workers, 'worker')}: the same work for "
+                f"{money(total, cost.currency)} (--term {option.days} {more_workers(option.workers, at_once)})"
             )
 
 
-def work_notes(plan: Plan, ask: Ask) -> Iterator[str]:
+def work_notes(plan: Plan, ask: Ask, concurrency: int) -> Iterator[str]:
     """What is said of the volume of work and its hours."""
     volume = ask.volume
     if not volume.stated:
@@ -39,24 +40,20 @@ def work_notes(plan: Plan, ask: Ask) -> Iterator[str]:
     elif isinstance(plan.rate, NoThroughput):
         yield f"{plan.rate.why}; no hours are claimed, and the term is as it was asked for"
         yield from _paces(plan, ask)
-    if volume.inputs is not None and volume.inputs < plan.workers:
-        yield f"{plan.workers - volume.inputs} of {plan.workers} workers get no input: fewer do"
+    if volume.inputs is not None and plan.workers <= volume.inputs < concurrency:
+        never = f"{counted(volume.inputs, 'input')} never run {concurrency:,} at once"
+        yield f"{never}: --concurrency {volume.inputs} is enough"
 
 
 def _paces(plan: Plan, ask: Ask) -> Iterator[str]:
-    """What check 5 has to come to: from which pace on each term holds the work."""
+    """What the last check on arrival has to come to: from which pace on each term holds the work."""
     enough = []
     for days in TERMS:
         pace = least_pace(ask.volume, plan.workers, days, ask.overheads)
         if pace is not None:
             amounts = ((pace.inputs_per_second, "inputs"), (pace.tokens_per_second, "tokens"))
-            asked = " and ".join(f"{_rounded_up(each)} {what}" for each, what in amounts if each is not None)
+            asked = " and ".join(f"{format_figure(each, up=True)} {what}" for each, what in amounts if each is not None)
             enough.append(f"{days} days from {asked} a second on")
     if enough:
         workers = "the worker does" if plan.workers == 1 else f"each of {plan.workers:,} workers does"
         yield f"what is enough, by what {workers} in a second while it computes: {', '.join(enough)}"
-
-
-def _rounded_up(pace: float) -> str:
-    """In hundredths, so that what is said to be enough is."""
-    return f"{math.ceil(pace * 100) / 100:,.2f}"

@@ -89,6 +89,6 @@ for line in sorted(lines, key=lambda line: line["first"]):
         wrong.append(f"{piece} has another SHA-256 than its marker")
 if reached != total:
     wrong.append(f"the last input is {reached}, not {total}")
-print("\\n".join(wrong) or f"complete: {total} inputs in {len(lines)} pieces")
+print("\\n".join(wrong) or f"complete: inputs 1 to {total}, pieces: {len(lines)}")
 sys.exit(bool(wrong))
 """

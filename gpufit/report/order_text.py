@@ -5,8 +5,8 @@ from __future__ import annotations
 from gpufit.profile.record import Evidence
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
-from gpufit.report.order_document import Idle, OrderDocument, TermFigures
-from gpufit.units import format_size, format_tokens
+from gpufit.report.order_document import EnvironmentRow, Idle, Margin, OrderDocument, Readiness, TermFigures
+from gpufit.units import format_figure, format_size, format_tokens
 
 Line = tuple[str, str]
 """A label and what stands behind it."""
@@ -15,6 +15,11 @@ Line = tuple[str, str]
 def counted(count: int, one: str, many: str = "") -> str:
     """`1 card`, `2 cards`, `1,000 cards`."""
     return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"
+
+
+def more_workers(workers: int, at_once: int) -> str:
+    """The options for so many workers that each run as many sequences at once as before."""
+    return f"--workers {workers} --concurrency {workers * at_once}"
 
 
 def title(document: OrderDocument) -> str:
@@ -33,8 +38,17 @@ def _lots(lots: int, lot_size: int) -> str:
 
 
 def status(document: OrderDocument) -> str:
-    """Whether it can be ordered as it stands."""
-    return "Ready to order." if document.ready else "Not ready to order."
+    """Whether it can be ordered as it stands, and on what."""
+    if document.readiness is not Readiness.READY_UNPROVEN:
+        return "Ready to order." if document.ready else "Not ready to order."
+    on = {
+        Evidence.SCALED: f"on figures scaled from a run on {document.measured_on}",
+        Evidence.SIMULATED: "on a simulated run: no card ran it",
+        Evidence.MEASURED: f"on a model fitted to a run on {document.measured_on}: this shape was not run",
+    }.get(document.evidence, "on arithmetic: nothing was run")
+    number = next((number for number, check in enumerate(document.checks, start=1) if check.decides), None)
+    decides = "" if number is None else f"; check {number} decides before the work starts"
+    return f"Ready to order, {on}{decides}."
 
 
 def evidence_words(document: OrderDocument) -> str:
@@ -43,7 +57,7 @@ def evidence_words(document: OrderDocument) -> str:
     words = f"Figures of memory: {evidence_text(document.evidence, ran)}, made on {document.measured_on}."
     if (document.evidence is Evidence.MEASURED and ran) or not document.checks:
         return words
-    return f"{words} The checks on arrival measure them on the card itself: stop there if one fails."
+    return f"{words} The checks on arrival measure them on the card itself."
 
 
 def scenario_words(document: OrderDocument) -> str:
@@ -117,7 +131,7 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
     revision = f"revision {model.revision}" if model.revision else "no revision named"
     lines = [
         ("model", f"{model.name} ({model.architecture}), {revision}"),
-        ("fingerprint", model.fingerprint),
+        ("fingerprint", model.fingerprint + ("" if document.weights_read else ", of the config alone")),
         ("engine", f"{engine.name} {engine.version}, attention {engine.attention}"),
         ("figures hold for", document.holds_for),
         ("from", f"{document.profile}, {document.measured_on}"),
@@ -125,7 +139,7 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
         ("work", _volume(document)),
     ]
     if document.workers:
-        lines += [("throughput", document.work.throughput), ("hours", hours_words(document))]
+        lines += [("throughput", throughput_words(document)), ("hours", hours_words(document))]
     return lines
 
 
@@ -144,15 +158,34 @@ def _volume(document: OrderDocument) -> str:
     return ", ".join(amounts) or "not stated"
 
 
+def throughput_words(document: OrderDocument) -> str:
+    """The rate of a worker with its evidence and how it came about; or why there is none."""
+    work = document.work
+    if work.inputs_per_second is None:
+        return work.throughput
+    least = "at least " if work.throughput_lower_bound else ""
+    return (
+        f"{least}{format_figure(work.inputs_per_second)} inputs/s by a worker ({work.throughput_evidence}): "
+        f"{work.throughput}"
+    )
+
+
+def hours_figure(hours: float) -> str:
+    """Hours to a tenth, and more finely below one: a small job takes more than none."""
+    return f"{hours:,.1f}" if hours >= 1 else format_figure(hours, 2)
+
+
 def hours_words(document: OrderDocument) -> str:
     """The hours and what they are made of; or that none are claimed."""
     work = document.work
     if work.total_hours is None or work.processing_hours is None:
         return "none claimed: there is no measured throughput" if _volume(document) != "not stated" else "none claimed"
     term = next(term.hours for term in document.terms if term.days == document.term_days)
+    most = "at most " if work.hours_upper_bound else ""
     return (
-        f"{work.total_hours:,.1f} h = {work.processing_hours:,.1f} h of work + {work.setup_hours:g} h set-up + "
-        f"{work.checks_hours:g} h checks + {work.export_hours:g} h export; the term has {term} h"
+        f"{most}{hours_figure(work.total_hours)} h ({work.hours_evidence}) = {hours_figure(work.processing_hours)} h "
+        f"of work + {work.setup_hours:g} h set-up + {work.checks_hours:g} h checks + {work.export_hours:g} h export; "
+        f"the term has {term} h"
     )
 
 
@@ -162,6 +195,7 @@ def margin_lines(document: OrderDocument) -> list[Line]:
     lines = [
         ("at once", counted(margin.at_once, "sequence")),
         ("verdict", str(margin.verdict).replace("_", " ")),
+        *([] if margin.reason is None else [("verdict, because", margin.reason)]),
         ("need", format_size(margin.need_bytes)),
         ("need, interval", f"{format_size(margin.need_lower_bytes)} to {format_size(margin.need_upper_bytes)}"),
     ]
@@ -178,13 +212,26 @@ def margin_lines(document: OrderDocument) -> list[Line]:
         lines.append(
             ("worst miss in a test", f"{margin.held_out_error:.2%} of allocated, in cells held out of the fit")
         )
-    lines.append(("binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"))
+    if margin.reason is None:
+        lines.append(("binds", binding_words(margin)))
     return [*lines, ("evidence", evidence_text(margin.evidence, document.scenario_ran))]
 
 
-def term_holds(term: TermFigures) -> str:
-    """Whether a term holds the work."""
-    return "not known" if term.holds is None else "yes" if term.holds else "no"
+def binding_words(margin: Margin) -> str:
+    """The largest part of what is needed, and the phase it is needed in."""
+    return f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"
+
+
+def term_holds(document: OrderDocument, term: TermFigures) -> str:
+    """Whether a term holds the work: of hours that are an upper bound, a shorter term may."""
+    if term.holds is None:
+        return "not known"
+    return "yes" if term.holds else "not surely" if document.work.hours_upper_bound else "no"
+
+
+def declared(row: EnvironmentRow) -> tuple[str, str]:
+    """What a component was as the figures were made, and the evidence; both blank where it was not there."""
+    return ("", "") if row.declared is None else (row.declared, row.origin)
 
 
 def blank(value: int | None) -> str:

@@ -21,7 +21,8 @@ def headline(document: FitDocument) -> str:
     scenario = document.scenario
     fits = sum(row.verdict is Verdict.FITS for row in document.cards)
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    answer = f": fits {fits} of {len(document.cards)} cards" if document.cards else ""
+    cards = len(document.cards)
+    answer = f": fits {fits} of {cards} card{'s' if cards > 1 else ''}" if cards else ""
     return two_lines(
         f"{document.model.name} · {document.engine.name} {document.engine.version} ({document.engine.attention}) · "
         f"profile of {document.measured_on}",

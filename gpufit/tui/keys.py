@@ -74,7 +74,7 @@ EVERYWHERE: tuple[Key, ...] = (
         keys="e",
         action="export",
         shown="e",
-        words="write what is on show: CSV, JSON, workbook, page, Markdown, as far as it has them, or a picture",
+        words="write what is on show, or a picture of it",
     ),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),

@@ -10,7 +10,7 @@ from gpufit.advice.plan import Ask
 from gpufit.advice.terms import BUSY_SHARE, CHECKS_HOURS, EXPORT_HOURS, PURPOSES, SETUP_HOURS, Overheads, Volume
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
-from gpufit.units import parse_count, parse_hours, parse_share
+from gpufit.units import parse_amount, parse_hours, parse_share
 
 
 def parse_term(text: str, what: str) -> int:
@@ -37,10 +37,10 @@ class Field:
 
 FIELDS: tuple[Field, ...] = (
     Field("term", "term, days", parse_term, "", "the shortest that holds the work"),
-    Field("inputs", "inputs", parse_count, "", "to work off in all"),
-    Field("tokens", "tokens", parse_count, "", "to generate in all"),
-    Field("workers", "workers", parse_count, "", "as many as are needed"),
-    Field("piece-inputs", "inputs a piece", parse_count, str(PIECE_INPUTS), "of a worker's output"),
+    Field("inputs", "inputs", parse_amount, "", "to work off in all"),
+    Field("tokens", "tokens", parse_amount, "", "to generate in all"),
+    Field("workers", "workers", parse_amount, "", "as many as are needed"),
+    Field("piece-inputs", "inputs a piece", parse_amount, str(PIECE_INPUTS), "of a worker's output"),
     Field("setup-hours", "set-up, hours", parse_hours, f"{SETUP_HOURS:g}", "installing, fetching weights, checks"),
     Field("checks-hours", "checks, hours", parse_hours, f"{CHECKS_HOURS:g}", "confirming that the job is complete"),
     Field("export-hours", "export, hours", parse_hours, f"{EXPORT_HOURS:g}", "taking results away"),

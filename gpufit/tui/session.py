@@ -169,4 +169,13 @@ class Session:
             raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
         books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
         offers = replace(self.offers, books=books)
-        return flows.order(loaded.profile, loaded.where, now.shape, self.catalog, offers, self.cards_by_id[card], ask)
+        return flows.order(
+            loaded.profile,
+            loaded.where,
+            now.shape,
+            self.catalog,
+            offers,
+            self.cards_by_id[card],
+            ask,
+            saved=not flows.names_model(loaded.where),
+        )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from gpufit.advice.throughput import Throughput
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.profile.record import Evidence
 
 SHAPE = Shape(512, 100, 4)
 ONE = Throughput(asked=SHAPE, cell=SHAPE, inputs_completed=4, wall_seconds=2.0)
@@ -67,7 +69,7 @@ def test_tokens_are_those_that_are_generated_and_the_longer_of_two_volumes_count
 def test_a_term_is_the_shortest_that_holds_the_hours() -> None:
     """3 days are 72 h, 7 are 168, 30 are 720."""
     hours = {72.0: 3, 72.1: 7, 168.0: 7, 168.1: 30, 720.0: 30, 720.1: None}
-    assert {total: shortest_term(Hours(total, BUSY)) for total in hours} == hours
+    assert {total: shortest_term(Hours(total, BUSY, Evidence.MEASURED)) for total in hours} == hours
 
 
 def test_fewest_workers_by_hand() -> None:
@@ -112,7 +114,7 @@ def test_the_fewest_workers_hold_and_one_fewer_do_not(inputs: int, per_second: f
 
 @given(total=st.floats(0, 2000))
 def test_no_shorter_term_holds(total: float) -> None:
-    hours = Hours(total, BUSY)
+    hours = Hours(total, BUSY, Evidence.MEASURED)
     days = shortest_term(hours)
     assert all(hours.within(term) == (days is not None and term >= days) for term in TERMS)
 
@@ -129,3 +131,16 @@ def test_hours_and_shares_that_cannot_be_are_refused(wrong: dict[str, float]) ->
 def test_hours_need_a_volume_and_a_worker(volume: Volume, workers: int) -> None:
     with pytest.raises(ValueError, match="volume and at least one worker"):
         hours_for(volume, ONE, workers, BUSY)
+
+
+@pytest.mark.parametrize(
+    ("cell", "workers", "evidence", "at_most"),
+    [
+        (ONE.asked, 1, Evidence.MEASURED, False),
+        (ONE.asked, 2, Evidence.SCALED, False),  # what two share was not measured
+        (Shape(1024, 100, 1), 1, Evidence.SCALED, True),  # a cell that is no easier: as fast as that, or faster
+    ],
+)
+def test_hours_say_what_their_rate_is_worth(cell: Shape, workers: int, evidence: Evidence, at_most: bool) -> None:
+    hours = hours_for(Volume(inputs=100), replace(ONE, cell=cell), workers, BUSY)
+    assert (hours.evidence, hours.at_most) == (evidence, at_most)

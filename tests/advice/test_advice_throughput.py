@@ -122,7 +122,7 @@ def test_an_encoder_generates_nothing_and_is_priced_by_its_prompt_tokens() -> No
     assert found.generated_tokens_per_second is None
     assert found.inputs_per_second == 64
     assert (found.priced_tokens, found.priced_tokens_per_second) == ("prompt", 64 * 256)
-    assert found.how == "32 inputs x 256 prompt tokens in 0.50 s: the cell of context 256, 32 at once"
+    assert found.how == "32 inputs x 256 prompt tokens in 0.500 s: the cell of context 256, 32 at once"
 
 
 def test_copies_add_up_and_are_no_longer_measured() -> None:

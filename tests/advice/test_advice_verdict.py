@@ -309,6 +309,12 @@ def test_no_card_is_promised_that_lacks_the_dtype_the_model_computed_in() -> Non
     assert verdict.verdict is Verdict.TOO_CLOSE
     assert verdict.max_concurrency is verdict.max_context_tokens is verdict.cards_needed is verdict.lots is None
     assert "bfloat16" in verdict.remarks[0]
+    assert verdict.reason == verdict.remarks[0]
+    here = judge(Predictor(profile), turing, SMALL, 1, same_card=True)
+    assert (here.verdict, here.reason) == (Verdict.FITS, None)  # what its kernels took instead was measured
+    assert not any("promised" in remark for remark in here.remarks)
+    full = judge(Predictor(profile), make_card(capacity_gib=0.1, peak_tflops=turing.peak_tflops), SMALL, 1)
+    assert (full.verdict, full.reason) == (Verdict.DOES_NOT_FIT, None)  # which the bytes say
 
 
 def test_what_ran_out_of_memory_on_this_very_card_does_not_fit_it_nor_does_anything_larger() -> None:
@@ -329,6 +335,8 @@ def test_what_ran_out_of_memory_on_this_very_card_does_not_fit_it_nor_does_anyth
     assert verdict(512, 3, True).verdict is Verdict.DOES_NOT_FIT
     assert verdict(512, 3, True).remarks[-1] == "context 256 x 2 ran out of memory on this very card"
     assert not any("ran out" in remark for remark in verdict(512, 1, True).remarks)
+    assert verdict(512, 3, True).reason == "context 256 x 2 ran out of memory on this very card"
+    assert verdict(512, 1, True).reason is None
     assert verdict(512, 1, True).verdict is Verdict.FITS
     assert verdict(255, 2, True).max_context_tokens == 255
     assert verdict(256, 1, True).max_concurrency == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ def as_json(gpufit: Run, *arguments: str | Path) -> dict[str, Any]:
 def test_markdown_is_what_standard_output_gets(gpufit: Run, profile: Path) -> None:
     done = gpufit("order", profile, *SCENARIO, "--card", "b200", "--term", "7", "--inputs", "10000")
     assert done.code == 0, done.stderr
-    assert done.stdout.startswith("# Order: 1 lot (2 cards) of NVIDIA B200 SXM 180GB for 7 days\n\n**Ready to order.**")
+    title, headline = done.stdout.split("\n\n")[:2]
+    assert title == "# Order: 1 lot (2 cards) of NVIDIA B200 SXM 180GB for 7 days"
+    assert headline.startswith("**Ready to order, on figures scaled from a run on")
     for heading in (
         "What is ordered",
         "Terms",
@@ -113,6 +116,7 @@ def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path
     for name in ("order.md", "order.json", "order.xlsx"):
         done = gpufit(*arguments, "-o", tmp_path / name)
         assert (done.code, done.stdout) == (0, "")
+        assert f"wrote {tmp_path / name}: Ready to order, on figures scaled from a run on" in done.stderr
     assert (tmp_path / "order.md").read_text().startswith("# Order: 1 card of NVIDIA L40S 48GB for 3 days")
     assert json.loads((tmp_path / "order.json").read_text())["term_days"] == 3
     assert load_workbook(tmp_path / "order.xlsx").sheetnames == [
@@ -145,9 +149,11 @@ def test_a_term_that_does_not_hold_the_work_is_status_1(gpufit: Run, on_l40s: Pa
     done = gpufit("order", *arguments, "--inputs", "1440000", "--term", "3")
     assert done.code == 1
     assert "**Not ready to order.**" in done.stdout
-    assert "--term 7 holds it, --workers 2 brings it into 3 days" in done.error
-    two = as_json(gpufit, *arguments, "--inputs", "1440000", "--term", "3", "--workers", "2")
+    assert "--term 7 holds it, --workers 2 --concurrency 8 brings it into 3 days" in done.error
+    wider = [*arguments[:4], "8", *arguments[5:]]  # 8 at once
+    two = as_json(gpufit, *wider, "--inputs", "1440k", "--term", "3", "--workers", "2")
     assert two["ready"]
+    assert [one["at_once"] for one in two["workers"]] == [4, 4]
     assert [one["inputs"] for one in two["workers"]] == [720_000, 720_000]
     assert two["card"]["cards_paid"] == 2
 
@@ -229,13 +235,16 @@ def test_a_model_is_estimated_first_and_a_saved_estimate_is_ordered_alike(
     assert "estimated first, nothing was measured" in done.stderr
     document = json.loads(done.stdout)
     assert document["evidence"] == "computed"
-    assert "--dtype float16" in document["checks"][2]["command"]
+    measured = next(one for one in document["checks"] if one["title"] == "the model, measured here")
+    assert "--dtype float16" in measured["command"]
+    assert not any("gpufit verify" in one["command"] for one in document["checks"])
     saved = tmp_path / "saved.json"
     done = gpufit("estimate", model, "--context", "1k", "--new-tokens", "1", "--dtype", "float16", "--save", saved)
     assert done.code == 0, done.stderr
     again = as_json(gpufit, saved, "--card", "l40s", "--term", "3")
     assert again["margin"] == document["margin"]
-    assert again["checks"][2] == document["checks"][2]
+    assert measured in again["checks"]
+    assert shlex.join(["gpufit", "verify", str(saved)]) in [one["command"] for one in again["checks"]]
 
 
 def test_a_start_of_vllm_is_ordered(gpufit: Run, model: Path) -> None:
@@ -246,7 +255,9 @@ def test_a_start_of_vllm_is_ordered(gpufit: Run, model: Path) -> None:
     assert done.code == 0, done.stderr
     document = json.loads(done.stdout)
     assert document["engine"]["name"] == "vllm"
-    assert document["checks"][-1]["command"].startswith("vllm serve ")
+    (deciding,) = [one for one in document["checks"] if one["decides"]]
+    assert deciding["command"].startswith("vllm serve ")
+    assert document["readiness"] == "ready_unproven"
     assert "computed by rules, nothing was started" in done.stderr
 
 
@@ -305,3 +316,22 @@ def test_copies_of_a_divided_model_take_their_part_of_the_inputs(gpufit: Run, se
     assert [one["at_once"] for one in order["workers"]] == [16 // workers] * workers
     assert sum(one["inputs"] for one in order["workers"]) == 1000
     assert "each divided over" in order["spread"]
+
+
+def test_amounts_of_work_are_decimal_and_lengths_binary(gpufit: Run, profile: Path) -> None:
+    """100k inputs and 10M tokens are what they say; 8k of context are 8,192 tokens."""
+    amounts = ("--inputs", "100k", "--tokens", "10M", "--piece-inputs", "5k")
+    document = as_json(gpufit, profile, *SCENARIO, "--card", "l40s", "--term", "7", *amounts)
+    assert (document["work"]["inputs"], document["work"]["tokens"]) == (100_000, 10_000_000)
+    assert document["pieces"]["piece_inputs"] == 5000
+    assert document["scenario"]["context_tokens"] == 8192
+    told = " ".join(gpufit("order", "--help").stdout.split())
+    assert "10k = 10000" in told
+    assert "10M = 10000000" in told
+    assert "8k = 8192" in told
+
+
+def test_workers_without_an_input_are_status_1(gpufit: Run, profile: Path) -> None:
+    done = gpufit("order", profile, *SCENARIO, "--card", "l40s", "--term", "3", "--inputs", "10", "--workers", "100")
+    assert done.code == 1
+    assert "100 workers for 10 inputs: 90 of them get none" in done.error

@@ -187,6 +187,11 @@ def test_a_row_in_words(row: object, binding: str, context: str, lots: str) -> N
     assert lots_text(row) == lots  # type: ignore[arg-type]
 
 
+def test_what_binds_is_what_keeps_the_card_from_fitting() -> None:
+    row = msgspec.structs.replace(FITS, reason="no bfloat16 in this card's hardware: attention may fall back")
+    assert binding_text(row) == "no bfloat16 in this card's hardware"
+
+
 @pytest.mark.parametrize(
     ("lot_size", "lots", "idle", "text"), [(1, 3, 0, "3"), (2, 2, 0, "2 x 2"), (8, 1, 7, "1 x 8 (7 idle)")]
 )

@@ -6,6 +6,7 @@ import ast
 import datetime
 import json
 import shlex
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -16,13 +17,15 @@ from gpufit import flows
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
 from gpufit.catalog.offers import Offer, OfferBook, Offers
-from gpufit.catalog.record import Card, Catalog, Mig, Software
+from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
 from gpufit.cli.main import build_parser
+from gpufit.cli.registry import COMMANDS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceInfo, Evidence, Profile
+from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
 from gpufit.report.order_checks import QUANTISED_AT_LOAD
-from gpufit.report.order_document import OrderDocument
+from gpufit.report.order_document import EnvironmentRow, OrderDocument
+from gpufit.report.order_text import hours_words, status, term_holds, throughput_words
 from gpufit.sources.estimate.vllm import VllmRequest
 from gpufit.sources.measure.quantization import METHODS
 from gpufit.units import GIB
@@ -136,7 +139,10 @@ def test_hours_come_from_the_card_s_own_throughput() -> None:
 
 def test_a_cheaper_way_to_the_same_work_is_named() -> None:
     document = order(Ask(term_days=30, volume=Volume(inputs=1_000_000)), profile=on_the_card())
-    assert any(note.startswith("7 days and 1 worker: the same work for 100.00 EUR") for note in document.notes)
+    assert any(
+        note.startswith("7 days and 1 worker: the same work for 100.00 EUR (--term 7 --workers 1 --concurrency 4)")
+        for note in document.notes
+    )
     assert not any("the same work" in note for note in order(Ask(7, Volume(1_000_000)), profile=on_the_card()).notes)
 
 
@@ -145,7 +151,8 @@ def test_a_term_that_is_too_short_is_no_order() -> None:
     assert not document.ready
     (blocker,) = document.blockers
     assert blocker == (
-        "the work takes 85.2 h, and 3 days have 72: --term 7 holds it, --workers 2 brings it into 3 days"
+        "the work takes 85.2 h (measured), and 3 days have 72: --term 7 holds it, --workers 2 --concurrency 8 brings "
+        "it into 3 days"
     )
 
 
@@ -165,8 +172,16 @@ def test_without_a_throughput_the_pace_that_each_term_takes_is_said() -> None:
     document = order(Ask(term_days=3, volume=Volume(inputs=1_000_000), workers=2))
     assert (
         "what is enough, by what each of 2 workers does in a second while it computes: 3 days from 2.42 inputs a "
-        "second on, 7 days from 0.97 inputs a second on, 30 days from 0.22 inputs a second on"
+        "second on, 7 days from 0.965 inputs a second on, 30 days from 0.217 inputs a second on"
     ) in document.notes
+
+
+def test_a_pace_is_told_in_significant_digits_and_never_below_what_is_enough() -> None:
+    """1,000 inputs in 207,360 s, 518,400 s and 2,306,880 s: 0.0048225, 0.0019290 and 0.00043349 a second."""
+    (pace,) = [note for note in order(Ask(3, Volume(inputs=1000))).notes if note.startswith("what is enough")]
+    assert "3 days from 0.00483 inputs" in pace
+    assert "7 days from 0.00193 inputs" in pace
+    assert "30 days from 0.000434 inputs" in pace
 
 
 def test_a_blank_price_stays_blank() -> None:
@@ -224,7 +239,8 @@ def test_a_card_that_is_too_close_is_for_finding_out() -> None:
     assert document.card.cards_needed == 1
     capacity = document.margin.capacity_bytes
     assert capacity is not None
-    assert f"need at most {capacity} bytes" in document.checks[3].expect  # the upper bound is more than there is
+    (deciding,) = [check for check in document.checks if check.decides]
+    assert f"need at most {capacity} bytes" in deciding.expect  # the upper bound is more than there is
 
 
 def test_without_a_memory_model_the_largest_measured_cell_that_fits_is_a_worker_s() -> None:
@@ -254,9 +270,11 @@ def quantised(name: str) -> Profile:
 @pytest.mark.parametrize("profile", [make_profile(), on_the_card(), quantised("fp8"), quantised("torchao-int8wo")])
 def test_the_checks_name_commands_that_exist_with_options_they_take(profile: Profile) -> None:
     document = order(Ask(term_days=7, volume=Volume(inputs=10, tokens=100)), profile=profile)
-    found = [build_parser().parse_args(words) for words in gpufit_commands(document)]
-    assert [one.command for one in found] == ["profile", "fit", "order"]
-    measured, judged, planned = found
+    commands = gpufit_commands(document)
+    same_run = profile.workload.quantization in (None, *QUANTISED_AT_LOAD)
+    first = ["check", "verify"] if same_run else ["check"]
+    assert [words[0] for words in commands] == [*first, "profile", "fit", "order"]
+    measured, judged, planned = [build_parser().parse_args(words) for words in commands if words[0] in COMMANDS][-3:]
     assert (measured.context, measured.concurrency, measured.new_tokens) == ((512,), (4,), 4)
     assert (judged.context, judged.concurrency, judged.new_tokens, judged.card) == (512, 4, 4, ["x1-80gb"])
     assert (planned.inputs, planned.tokens, planned.term, planned.workers) == (10, 100, 7, 1)
@@ -268,6 +286,8 @@ def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:
     assert smi.command.startswith("nvidia-smi --query-gpu=")
     assert "2 devices over all machines: NVIDIA X1" in smi.expect  # both of the lot, the idle one as well
     assert "mig.mode.current" in smi.expect
+    assert "driver_version 580.65.06 or newer" in smi.expect
+    assert torch.expect.startswith("torch 2.13.0 with CUDA 13.0; 2 devices")
     assert f"each at least {80 * GIB} bytes" in torch.expect
     ast.parse(shlex.split(torch.command)[2])
     amd = order(Ask(term_days=7), card=make_card(vendor="AMD")).checks[0]
@@ -276,23 +296,235 @@ def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:
 
 def test_a_method_that_profile_cannot_apply_needs_a_checkpoint() -> None:
     assert set(QUANTISED_AT_LOAD) == set(METHODS)
-    beforehand = order(Ask(term_days=7), profile=quantised("fp8")).checks[2]
+    chain, beforehand, *_ = order(Ask(term_days=7), profile=quantised("fp8")).checks[2:]
+    assert "check QUANTISED_CHECKPOINT" in chain.command
     assert "profile QUANTISED_CHECKPOINT" in beforehand.command
     assert "quantised by fp8 beforehand" in beforehand.expect
-    at_load = order(Ask(term_days=7), profile=quantised("torchao-int8wo")).checks[2]
+    assert "quantised by fp8 beforehand" in chain.expect
+    at_load = order(Ask(term_days=7), profile=quantised("torchao-int8wo")).checks[4]
     assert "--quantization torchao-int8wo" in at_load.command
+    assert (
+        "--dtype float16 --quantization torchao-int8wo"
+        in order(Ask(term_days=7), profile=quantised("torchao-int8wo")).checks[2].command
+    )
 
 
-def test_the_environment_says_where_each_line_comes_from() -> None:
-    rows = {row.component: row for row in order(Ask(term_days=7)).environment}
-    assert (rows["driver"].declared, rows["driver"].origin, rows["driver"].source) == (None, "unknown", "unknown")
-    assert (rows["CUDA"].needed, rows["CUDA"].source) == ("at least 11.8", "catalog")
-    assert (rows["torch"].declared, rows["torch"].origin) == ("2.13.0", "measured")
-    assert rows["torch"].needed == "2.13.0; torch >= 2.0"
+def environment(document: OrderDocument) -> dict[str, EnvironmentRow]:
+    return {row.component: row for row in document.environment}
+
+
+def test_the_environment_of_a_run_elsewhere_is_its_releases_as_pypi_has_them() -> None:
+    """The profile ran torch 2.13.0: its wheel brings CUDA 13.0, for which 580.65.06 is the oldest driver."""
+    rows = environment(order(Ask(term_days=7)))
+    assert (rows["driver"].declared, rows["driver"].origin) == (None, "unknown")
+    assert rows["driver"].needed == "at least 580.65.06 on Linux: for CUDA 13.x"
+    assert rows["CUDA"].needed == "13.0, which torch 2.13.0 from PyPI brings (Linux, x86-64)"
+    assert rows["CUDA"].source == "https://pypi.org/pypi/torch/2.13.0/json"
+    assert rows["build target"].needed == "sm_90 (9.0): torch >= 2.0"
+    assert (rows["torch"].declared, rows["torch"].origin, rows["torch"].needed) == ("2.13.0", "measured", "2.13.0")
     assert rows["transformers"].source == "this order"
-    computed = {row.component: row for row in order(Ask(term_days=7), profile=quantised("fp8")).environment}
-    assert computed["torch"].declared is None  # nothing ran: the versions are those of the arithmetic
-    assert (computed["transformers"].declared, computed["transformers"].origin) == ("5.24.0", "computed")
+    assert rows["to install"].needed == "pip install torch==2.13.0 transformers==5.24.0"
+
+
+def test_the_environment_of_a_run_on_a_card_is_the_very_build_that_ran() -> None:
+    rows = environment(order(Ask(term_days=7), profile=on_the_card()))
+    assert (rows["driver"].declared, rows["driver"].needed) == ("570.1", "at least 525.60.13 on Linux: for CUDA 12.x")
+    assert (rows["CUDA"].declared, rows["CUDA"].needed) == ("CUDA 12.8", "12.8, as in the run")
+    assert rows["torch"].needed == "2.9.0+cu128"
+    assert rows["to install"].needed == (
+        "pip install torch==2.9.0 --index-url https://download.pytorch.org/whl/cu128 && "
+        "pip install transformers==5.24.0"
+    )
+
+
+def test_a_build_that_the_card_does_not_take_is_not_told_to_be_installed() -> None:
+    volta = make_card(software=Software(arch="sm_70", max_cuda="12.x", cuda_note="CUDA 13 dropped Volta"))
+    rows = environment(order(Ask(term_days=7), card=volta))
+    assert rows["torch"].needed == "2.13.0, in a build that the card takes"
+    assert (rows["CUDA"].needed or "").startswith("at most 12.x (CUDA 13 dropped Volta); not 13.0, which torch 2.13.0")
+    assert rows["driver"].needed == "on Linux at least 450.80.02 for CUDA 11.x, 525.60.13 for CUDA 12.x"
+    assert rows["to install"].needed is None
+
+
+def test_of_arithmetic_nothing_is_declared_and_what_is_needed_is_said_not_to_be_known() -> None:
+    rows = environment(order(Ask(term_days=7), profile=quantised("fp8")))
+    assert rows["torch"].declared is None  # nothing ran: the versions are those of the arithmetic
+    assert (rows["transformers"].declared, rows["transformers"].origin) == ("5.24.0", "computed")
+    assert rows["CUDA"].needed == "not known which; the card takes at least 11.8"
+    assert (rows["torch"].needed, rows["torch"].source) == (None, "unknown")
+    amd = environment(order(Ask(term_days=7), card=make_card(vendor="AMD")))
+    assert amd["driver"].needed is amd["HIP (ROCm)"].needed is amd["to install"].needed is None
+    assert amd["torch"].needed == "2.13.0, in a build for ROCm"
+
+
+def test_what_decides_a_verdict_stands_where_it_is_told() -> None:
+    """A card without bfloat16, for a model that computes in it: bytes enough, and yet nothing is promised."""
+    one = make_profile()
+    matmul = ComputeDtype(family="matmul", dtypes=("bfloat16",), calls=1)
+    profile = msgspec.structs.replace(one, precision=msgspec.structs.replace(one.precision, compute=(matmul,)))
+    bare = make_card(peak_tflops=Peaks(unsupported=("bf16",)))
+    document = order(Ask(term_days=3), profile=profile, card=bare)
+    (blocker,) = document.blockers
+    assert blocker.startswith("x1-80gb: too close: no bfloat16 in this card's hardware")
+    assert "are needed" not in blocker
+    assert document.margin.reason is not None
+    assert document.margin.reason in blocker
+    assert document.margin.reason not in document.notes
+    runs = [check.command for check in document.checks if check.command.startswith(("gpufit check", "gpufit profile"))]
+    assert ["--dtype float16" in command for command in runs] == [True, True]
+    assert not any("gpufit verify" in check.command for check in document.checks)  # it would run in bfloat16
+
+
+def test_what_ran_out_of_memory_on_the_very_card_is_the_reason() -> None:
+    one = on_the_card()
+    lost = [
+        msgspec.structs.replace(cell, outcome=OutOfMemory(phase=Phase.PREFILL, message="out of memory"))
+        if cell.key == (512, 4, 1)
+        else cell
+        for cell in one.cells
+    ]
+    document = order(Ask(term_days=3), profile=msgspec.structs.replace(one, cells=tuple(lost)))
+    assert document.blockers == (
+        "x1-80gb: does not fit, and no number of them serves it: context 512 x 1 ran out of memory on this very card; "
+        "gpufit fit names cards that do",
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "on"),
+    [
+        (Evidence.COMPUTED, "on arithmetic: nothing was run"),
+        (Evidence.ASSUMED, "on arithmetic: nothing was run"),
+        (Evidence.SIMULATED, "on a simulated run: no card ran it"),
+        (Evidence.SCALED, "on figures scaled from a run on AMD EPYC"),
+    ],
+)
+def test_ready_says_on_what(evidence: Evidence, on: str) -> None:
+    document = order(Ask(term_days=3))
+    assert (document.ready, document.readiness) == (True, "ready_unproven")
+    told = status(msgspec.structs.replace(document, evidence=evidence))
+    assert told == f"Ready to order, {on}; check 6 decides before the work starts."
+    assert [number for number, check in enumerate(document.checks, start=1) if check.decides] == [6]
+
+
+def test_what_was_measured_on_the_card_is_ready_without_more() -> None:
+    document = order(Ask(term_days=3), profile=on_the_card())
+    assert (document.readiness, status(document)) == ("ready", "Ready to order.")
+    other = order(Ask(term_days=3), Shape(500, 4, 4), on_the_card())
+    assert (other.evidence, other.readiness) == ("measured", "ready_unproven")
+    assert status(other).startswith("Ready to order, on a model fitted to a run on NVIDIA X1: this shape was not run;")
+    short = order(Ask(term_days=3, volume=Volume(inputs=1_000_000)), profile=on_the_card())
+    assert (short.readiness, status(short)) == ("not_ready", "Not ready to order.")
+
+
+def test_an_order_made_of_a_model_has_no_profile_to_repeat() -> None:
+    profile = make_profile(evidence=Evidence.COMPUTED)
+    catalog, books = Catalog(cards=(CARD,)), offers(PAIRS)
+    document = flows.order(profile, "m", SHAPE, catalog, books, CARD, Ask(term_days=7), saved=False)
+    commands = [check.command for check in document.checks]
+    assert not any("gpufit verify" in command for command in commands)
+    assert f"gpufit check {profile.model.source}" in commands
+
+
+def test_a_profile_of_several_ranks_is_not_measured_on_one_card() -> None:
+    one = make_profile(evidence=Evidence.SIMULATED)
+    ranks = msgspec.structs.replace(one.workload, tensor_parallel_size=2)
+    document = order(Ask(term_days=7), profile=msgspec.structs.replace(one, workload=ranks))
+    assert document.card.ranks == 2
+    assert gpufit_commands(document) == []
+    (deciding,) = [check for check in document.checks if check.decides]
+    assert deciding.title == "the divided model, beside its first run"
+    assert "serves 4 sequences of 512 tokens" in deciding.expect
+
+
+def test_weights_that_nobody_read_are_not_told_by_a_hash_of_the_config() -> None:
+    one = make_profile(evidence=Evidence.COMPUTED)
+    assert one.precision.stored
+    bare = msgspec.structs.replace(one, precision=msgspec.structs.replace(one.precision, stored=()))
+
+    def weights(profile: Profile) -> str:
+        document = order(Ask(term_days=7), profile=profile)
+        assert document.weights_read is (profile is one)
+        return next(saved.how for saved in document.save if saved.what == "weights")
+
+    assert weights(bare).startswith("config only: no weights were read; record the hub commit")
+    assert "0" * 64 not in weights(bare)
+    assert weights(one).startswith(f"unchanged: fingerprint {'0' * 64}, not the bytes (")
+
+
+@pytest.mark.parametrize(
+    ("revision", "words"),
+    [("main", "revision main, which may move; record the hub commit"), ("a" * 40, f"revision {'a' * 40}, not the")],
+)
+def test_a_branch_tells_no_weights(revision: str, words: str) -> None:
+    one = make_profile()
+    model = msgspec.structs.replace(one.model, revision=revision)
+    document = order(Ask(term_days=7), profile=msgspec.structs.replace(one, model=model))
+    assert words in next(saved.how for saved in document.save if saved.what == "weights")
+
+
+def test_named_workers_share_the_sequences_out() -> None:
+    """256 at once over 8 workers are 32 each: the margin is that of 32, and 8 x 32 are asked for again on arrival."""
+    document = order(Ask(term_days=7, workers=8, volume=Volume(inputs=800)), Shape(512, 4, 256))
+    alone = order(Ask(term_days=7), Shape(512, 4, 32))
+    assert [one.at_once for one in document.workers] == [32] * 8
+    assert document.margin == alone.margin
+    assert document.scenario.concurrency == 256
+    assert document.spread.startswith("The 256 sequences at once are shared out among 8 workers: at most 32 each")
+    again = gpufit_commands(document)[-1]
+    assert again[again.index("--concurrency") + 1] == "256"
+    uneven = order(Ask(term_days=7, workers=3), Shape(512, 4, 4))
+    assert {one.at_once for one in uneven.workers} == {2}
+
+
+def test_an_arrival_run_of_one_cell_answers_for_all_workers() -> None:
+    """Without a memory model only the measured cell of 2 answers: 2 workers of 2 serve 4, and hours follow from it."""
+    one = msgspec.structs.replace(on_the_card(), memory_model=None)
+    two = tuple(cell for cell in one.cells if cell.key == (512, 4, 2))
+    profile = msgspec.structs.replace(one, cells=two)
+    document = order(Ask(7, Volume(inputs=100), workers=2), SHAPE, profile)
+    assert document.ready
+    assert [one.at_once for one in document.workers] == [2, 2]
+    assert document.work.total_hours is not None
+
+
+def test_workers_without_an_input_are_a_blocker() -> None:
+    document = order(Ask(term_days=3, volume=Volume(inputs=10), workers=100))
+    assert document.blockers == (
+        "100 workers for 10 inputs: 90 of them get none, and their cards would be paid for idle; --workers 10 is "
+        "enough",
+    )
+    most = order(Ask(term_days=7)).margin.max_concurrency
+    assert most is not None
+    (blocker,) = order(Ask(7, Volume(inputs=1)), Shape(512, 4, most + 1)).blockers
+    each = -(-(most + 1) // 2)
+    assert blocker == (
+        f"2 workers for 1 input: 1 of them gets none, and its cards would be paid for idle; --concurrency {each} is "
+        "enough"
+    )
+    few = order(Ask(7, Volume(inputs=2)))
+    assert few.ready
+    assert "2 inputs never run 4 at once: --concurrency 2 is enough" in few.notes
+
+
+def test_hours_of_a_cell_that_is_no_easier_are_at_most() -> None:
+    """Of 500 tokens the cell of 512 tells: 4 inputs a second at least, so that 1,000,000 take at most 85.2 h."""
+    document = order(Ask(term_days=3, volume=Volume(inputs=1_000_000)), Shape(500, 4, 4), on_the_card())
+    work = document.work
+    assert (work.throughput_lower_bound, work.hours_upper_bound, work.hours_evidence) == (True, True, "scaled")
+    assert hours_words(document).startswith("at most 85.2 h (scaled) = 77.2 h of work + 4 h set-up")
+    assert throughput_words(document).startswith("at least 4.00 inputs/s by a worker (scaled): 4 inputs in 1.00 s")
+    assert document.blockers[0].startswith("the work may take up to 85.2 h (scaled), and 3 days have 72")
+    assert [term_holds(document, term) for term in document.terms] == ["not surely", "yes", "yes"]
+    exact = order(Ask(term_days=3, volume=Volume(inputs=1_000_000)), profile=on_the_card())
+    assert hours_words(exact).startswith("85.2 h (measured) = ")
+    assert term_holds(exact, exact.terms[0]) == "no"
+
+
+def test_a_small_job_takes_more_than_no_time() -> None:
+    """10 inputs at 4 a second and 90 % busy are 2.8 s: 0.00077 h."""
+    document = order(Ask(term_days=3, volume=Volume(inputs=10)), profile=on_the_card())
+    assert "= 0.00077 h of work" in hours_words(document)
 
 
 def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -312,13 +544,15 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     assert workers[1].devices == "2-3"
     assert sum(one.at_once for one in workers) >= 40
     assert [check.title for check in document.checks][1] == "the links"
-    command = document.checks[-1].command
+    command = document.checks[-2].command
     assert command.startswith("vllm serve")
     assert "--tensor-parallel-size 2" in command
     # The line of vLLM's log that decides: whether each copy holds its own share of the 40.
     share = -(-40 // len(workers))
-    expected = document.checks[-1].expect
+    expected = document.checks[-2].expect
     assert f'"Maximum concurrency for 16,384 tokens per request" of at least {share:.2f}x. With less, stop' in expected
+    assert [check.decides for check in document.checks[-2:]] == [True, False]
+    assert "/v1/completions" in document.checks[-1].command
     assert msgspec.json.decode(msgspec.json.encode(document), type=OrderDocument) == document
 
 
@@ -340,4 +574,69 @@ def test_a_start_that_one_card_does_not_hold_is_ordered_over_as_many_ranks_as_ar
     assert "divided over 2 devices" in document.spread
     (worker,) = document.workers
     assert (worker.devices, worker.at_once) == ("0-1", 8)
-    assert "--tensor-parallel-size 2 " in document.checks[-1].command
+    assert "--tensor-parallel-size 2 " in document.checks[-2].command
+
+
+def vllm_order(folder: Path, version: str, card: Card, ask: Ask) -> OrderDocument:
+    """Qwen3-0.6B: 40 sequences of 1k tokens."""
+    folder = folder / "Qwen3-0.6B"
+    folder.mkdir(exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-0.6B"]))
+    request = VllmRequest(model=str(folder), max_model_len=1024, concurrency=40, engine_version=version)
+    book = OfferBook(name="one", offers=(Offer(card=card.id, lot_size=1),))
+    return flows.order_start(request, Catalog(cards=(card,)), offers(book), card, ask)
+
+
+def test_a_release_of_vllm_is_installed_with_the_torch_that_it_pins(tmp_path: Path) -> None:
+    rows = environment(vllm_order(tmp_path, "0.11.0", CARD, Ask(term_days=7)))
+    assert (rows["torch"].needed, rows["torch"].source) == (
+        "2.8.0: vllm 0.11.0 pins it",
+        "https://pypi.org/pypi/vllm/0.11.0/json",
+    )
+    assert rows["CUDA"].needed == "12.8, which torch 2.8.0 from PyPI brings (Linux, x86-64)"
+    assert rows["driver"].needed == "at least 525.60.13 on Linux: for CUDA 12.x"
+    assert rows["to install"].needed == "pip install vllm==0.11.0"
+
+
+def test_a_release_whose_pin_the_card_does_not_take_is_no_order(tmp_path: Path) -> None:
+    blackwell = make_card(software=Software(arch="sm_100", min_cuda="12.8"))
+    document = vllm_order(tmp_path, "0.9.0", blackwell, Ask(term_days=7))
+    assert document.blockers == (
+        "x1-80gb: vllm 0.9.0 pins torch 2.7.0, which brings CUDA 12.6, and this card takes at least 12.8; releases "
+        "from 0.10.2 on suit it (--engine-version)",
+    )
+    assert vllm_order(tmp_path, "0.10.2", blackwell, Ask(term_days=7)).ready
+    volta = make_card(software=Software(arch="sm_70", max_cuda="12.x"))
+    (blocker,) = vllm_order(tmp_path, "0.29.0", volta, Ask(term_days=7)).blockers
+    assert "releases from 0.6.0 on suit it, before 0.20.0" in blocker
+
+
+def test_named_workers_of_vllm_share_the_sequences_out(tmp_path: Path) -> None:
+    document = vllm_order(tmp_path, "0.29.0", CARD, Ask(term_days=7, workers=4))
+    assert document.ready
+    assert [one.at_once for one in document.workers] == [10] * 4
+    assert document.spread.startswith("The 40 sequences at once are shared out among 4 workers: at most 10 each")
+    assert "of at least 10.00x" in document.checks[-2].expect
+
+
+def test_named_workers_each_take_as_many_devices_as_their_share_needs(tmp_path: Path) -> None:
+    """61 GiB of weights and 0.25 MiB a token: 512 sequences of 1k tokens, 128 GiB, take several devices of 79.1 GiB a
+    copy. Of 64 workers with 8 each, 2 GiB, one is enough; of 4 with 128 each, 32 GiB, it is not."""
+    folder = tmp_path / "Qwen3-32B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
+    card = make_card("x1-80gb", 79.1)
+    book = OfferBook(name="one", offers=(Offer(card=card.id, lot_size=1),))
+
+    def of(workers: int | None) -> OrderDocument:
+        request = VllmRequest(model=str(folder), max_model_len=1024, concurrency=512)
+        return flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(7, workers=workers))
+
+    assert of(None).card.ranks > 1
+    many = of(64)
+    assert (many.card.ranks, many.card.cards_needed, many.margin.at_once) == (1, 64, 8)
+    assert many.card.arrangement == "replicas"
+    few = of(4)
+    assert few.ready
+    assert (few.card.cards_needed, few.margin.at_once) == (4 * few.card.ranks, 128)
+    assert few.card.ranks > 1

@@ -97,7 +97,7 @@ def test_the_workbook_s_totals_are_formulas_that_say_what_the_document_says() ->
         "price a lot (from terms)": 100.25,
         "price": 200.5,
         "of that for idle cards": 50.125,
-        "hours in all": 106.625,
+        "hours in all, at most": 106.625,
     }.items():
         assert shown[label] == value, label
         assert str(written[label]).startswith("="), label
@@ -160,3 +160,29 @@ def test_not_ready_stands_at_the_top() -> None:
     assert lines[1] == "**Not ready to order.**"
     assert "too close" in lines[2]
     assert labelled(hard_order())["because"] == "=1+1 | too close: größer ✓"
+
+
+def test_rates_and_hours_say_that_they_are_bounds_and_on_what_evidence() -> None:
+    shown = labelled(hard_order())
+    assert shown["inputs/s of a worker, at least"] == 0.5
+    assert shown["work, h, at most"] == 100.125
+    assert (shown["evidence of these rates"], shown["evidence of the hours"]) == ("measured", "scaled")
+    exact = msgspec.structs.replace(hard_order().work, throughput_lower_bound=False, hours_upper_bound=False)
+    shown = labelled(msgspec.structs.replace(hard_order(), work=exact))
+    assert (shown["inputs/s of a worker"], shown["hours in all"]) == (0.5, 106.625)
+
+
+@pytest.mark.parametrize(("rate", "form"), [(4.5, "#,##0.00"), (0.0123, "0.00000"), (4.3e-4, "0.00E+00")])
+def test_a_rate_shows_its_digits_in_the_workbook(rate: float, form: str) -> None:
+    order = hard_order()
+    document = msgspec.structs.replace(order, work=msgspec.structs.replace(order.work, inputs_per_second=rate))
+    (cell,) = [row[1] for row in workbook(document)["order"].iter_rows() if str(row[0].value).startswith("inputs/s")]
+    assert (cell.value, cell.number_format) == (rate, form)
+
+
+def test_what_is_not_known_of_the_environment_is_said() -> None:
+    (line,) = [line for line in markdown(hard_order()).splitlines() if line.startswith("| driver")]
+    assert [cell.strip() for cell in line.strip("|").split("|")] == ["driver", "", "", "not known", ""]
+    first = next(workbook(hard_order())["environment"].iter_rows(min_row=2, values_only=True))
+    assert first[0] == "driver"
+    assert first[3] == "not known"

@@ -69,12 +69,12 @@ def test_an_interrupted_job_goes_on_and_is_confirmed(tmp_path: Path) -> None:
     code, words = confirm(tmp_path)
     assert (code, "the last input is 15, not 23" in words) == (1, True)
     assert run_job(tmp_path) == 2  # nothing that has its marker is done again
-    assert confirm(tmp_path) == (0, "complete: 23 inputs in 6 pieces\n")
+    assert confirm(tmp_path) == (0, "complete: inputs 1 to 23, pieces: 6\n")
     assert pieces_of(INPUTS, WORKERS, SIZE).pieces == 6
 
 
 def test_the_total_may_be_given_where_the_order_does_not_know_it(finished: Path) -> None:
-    assert confirm(finished, "23", inputs=None) == (0, "complete: 23 inputs in 6 pieces\n")
+    assert confirm(finished, "23", inputs=None) == (0, "complete: inputs 1 to 23, pieces: 6\n")
     assert confirm(finished, "24", inputs=None)[0] == 1
 
 

@@ -126,7 +126,7 @@ class TestForm:
 
     def test_reads_what_was_typed(self) -> None:
         texts = first_texts(3) | {
-            "term": "30", "inputs": "1000", "tokens": "200000", "workers": "3", "piece-inputs": "50",
+            "term": "30", "inputs": "1k", "tokens": "0.2M", "workers": "3", "piece-inputs": "50",
             "setup-hours": "1.5", "checks-hours": "0", "export-hours": "4", "busy-share": "0.5",
         }  # fmt: skip
         overheads = Overheads(setup_hours=1.5, checks_hours=0, export_hours=4, busy_share=0.5)

@@ -1,6 +1,7 @@
 """Write the order file for one card: lots, term, cost, who computes what, and how to check what arrives.
 
-Exit status 1 when nothing should be ordered as it stands: the card does not surely fit, or the term is too short.
+Exit status 1 when nothing should be ordered as it stands: the card does not surely fit, the term is too short, workers
+get no input, or the engine cannot run on the card.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import add_catalog, add_scenario, count, hours, share
+from gpufit.cli.arguments import add_catalog, add_scenario, amount, hours, share
 from gpufit.cli.commands.fit import estimated, loaded, say_estimated
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import (
@@ -67,23 +68,25 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_work(group: argparse._ArgumentGroup) -> None:
-    """How much there is to do, by how many, and what else takes time."""
-    group.add_argument("--inputs", type=count("--inputs"), metavar="N", help="inputs to work off in all, 10k = 10240")
+    """How much there is to do, by how many, and what else takes time; `k` and `M` are thousands and millions here."""
+    group.add_argument("--inputs", type=amount("--inputs"), metavar="N", help="inputs to work off in all, 10k = 10000")
     group.add_argument(
         "--tokens",
-        type=count("--tokens"),
+        type=amount("--tokens"),
         metavar="N",
-        help="tokens to generate in all (of a model that generates none, to read); with --inputs the longer counts",
+        help="tokens to generate in all, 10M = 10000000 (of a model that generates none, to read); with --inputs the "
+        "longer counts",
     )
     group.add_argument(
         "--workers",
-        type=count("--workers"),
+        type=amount("--workers"),
         metavar="N",
-        help="whole copies of the model, each with inputs of its own (default: as many as --concurrency needs)",
+        help="whole copies of the model, each with its part of the inputs and of --concurrency (default: as many as "
+        "--concurrency needs)",
     )
     group.add_argument(
         "--piece-inputs",
-        type=count("--piece-inputs"),
+        type=amount("--piece-inputs"),
         metavar="N",
         default=1000,
         help="inputs in a piece of a worker's output (default: 1000, assumed)",
@@ -118,6 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     from gpufit import flows
     from gpufit.catalog.query import find_card
     from gpufit.catalog.store import load_catalog
+    from gpufit.report.order_text import status
 
     form = load_order_format(_chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
@@ -133,13 +137,14 @@ def run(arguments: argparse.Namespace) -> int:
             say_estimated(arguments.profile)
         judged = estimated if is_model else loaded
         profile, shape = judged(arguments, arguments.profile)
-        document = flows.order(profile, arguments.profile, shape, catalog, offers, card, _ask(arguments))
+        ask = _ask(arguments)
+        document = flows.order(profile, arguments.profile, shape, catalog, offers, card, ask, saved=not is_model)
     refuse_own_input(arguments.output, [arguments.profile])
     for blocker in document.blockers:
         say(f"not ready: {blocker}")
     write_document(form.render_order(document), form.BINARY, arguments.output)
     if arguments.output:
-        say(f"wrote {arguments.output}")
+        say(f"wrote {arguments.output}" + (f": {status(document)}" if document.ready else ""))
     return ExitCode.ANSWERED if document.ready else ExitCode.NOTHING_FITS
 
 

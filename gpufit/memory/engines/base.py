@@ -24,7 +24,7 @@ class Outcome(enum.StrEnum):
     """It does not start even when every part is at its lower bound."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Version:
     """A release of an engine."""
 

@@ -12,6 +12,7 @@ from gpufit.report.order_text import (
     Line,
     blank,
     counted,
+    declared,
     evidence_words,
     margin_lines,
     money,
@@ -93,7 +94,9 @@ def _terms(document: OrderDocument) -> str:
         elif term.workers is None:
             workers = "no number of them"
         price = "" if term.total_price is None else money(term.total_price, document.cost.currency)
-        rows.append([planned, term.purpose, term_holds(term), workers, blank(term.lots), blank(term.cards), price])
+        rows.append(
+            [planned, term.purpose, term_holds(document, term), workers, blank(term.lots), blank(term.cards), price]
+        )
     return _table(["term", "for", "holds the work", work, "lots", "cards", "price"], rows)
 
 
@@ -122,7 +125,8 @@ def _worker(one: Worker) -> list[str]:
 
 def _environment(document: OrderDocument) -> str:
     rows = [
-        [one.component, one.declared or "", one.origin, one.needed or "", one.source] for one in document.environment
+        [one.component, *declared(one), one.needed or "not known", one.source if one.needed else ""]
+        for one in document.environment
     ]
     return _table(["component", "figures made with", "origin", "needed on the card", "source"], rows)
 
@@ -132,7 +136,8 @@ def _checks(document: OrderDocument) -> Iterator[str]:
         return
     yield "## Checks on arrival"
     for number, one in enumerate(document.checks, start=1):
-        yield f"{number}. **{_escaped(one.title)}**. What has to come out: {_escaped(one.expect)}"
+        decides = " (decides)" if one.decides else ""
+        yield f"{number}. **{_escaped(one.title)}**{decides}. What has to come out: {_escaped(one.expect)}"
         yield f"```sh\n{one.command}\n```"
 
 

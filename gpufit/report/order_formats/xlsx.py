@@ -12,9 +12,18 @@ from typing import Any
 import xlsxwriter
 
 from gpufit.report.basis import evidence_text
-from gpufit.report.cells import PART_TITLES, printable
-from gpufit.report.order_document import OrderDocument
-from gpufit.report.order_text import evidence_words, price_words, purpose_lines, status, term_holds, title
+from gpufit.report.cells import printable
+from gpufit.report.order_document import OrderDocument, Readiness
+from gpufit.report.order_text import (
+    binding_words,
+    declared,
+    evidence_words,
+    price_words,
+    purpose_lines,
+    status,
+    term_holds,
+    title,
+)
 from gpufit.units import GIB
 
 BINARY = True
@@ -31,6 +40,8 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "code": {"font_name": "Courier New", "text_wrap": True, "valign": "top"},
     "count": {"num_format": "#,##0", "align": "left", "valign": "top"},
     "decimal": {"num_format": "#,##0.00", "align": "left", "valign": "top"},
+    "small": {"num_format": "0.00000", "align": "left", "valign": "top"},
+    "tiny": {"num_format": "0.00E+00", "align": "left", "valign": "top"},
     "money": {"num_format": "#,##0.00", "align": "left"},
     "share": {"num_format": "0%", "align": "left"},
     "price": {"num_format": "#,##0.00", "bg_color": "#FFF2CC", "border": 1},
@@ -38,8 +49,11 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "right": {"align": "right", "valign": "top"},
     "cell": {"num_format": "#,##0", "valign": "top"},
     "good": {"bold": True, "bg_color": "#C6EFCE"},
+    "open": {"bold": True, "bg_color": "#FFEB9C"},
     "bad": {"bold": True, "bg_color": "#FFC7CE"},
 }
+
+_SHADES = {Readiness.READY: "good", Readiness.READY_UNPROVEN: "open", Readiness.NOT_READY: "bad"}
 
 
 def render_order(document: OrderDocument) -> bytes:
@@ -50,7 +64,7 @@ def render_order(document: OrderDocument) -> bytes:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": title(document)})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
-        _order(_Sheet(book, "order", (26, 90), formats), document)
+        _order(_Sheet(book, "order", (32, 90), formats), document)
         _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document)
         _workers(_Sheet(book, "workers", (10, 12, 10, 14, 14, 14), formats), document)
         _job(_Sheet(book, "job", (120,), formats), document)
@@ -124,7 +138,7 @@ class _Sheet:
 def _order(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.one_page()
     sheet.line([title(document)], ["title"])
-    sheet.line([status(document)], ["good" if document.ready else "bad"])
+    sheet.line([status(document)], [_SHADES[document.readiness]])
     for blocker in document.blockers:
         sheet.line(["because", blocker], ["bold", "text"])
     for words in filter(None, (document.spread, evidence_words(document))):
@@ -181,19 +195,29 @@ def _hours(sheet: _Sheet, document: OrderDocument) -> None:
     work = document.work
     sheet.line(["inputs", work.inputs], ["bold", "count"])
     sheet.line(["tokens", work.tokens], ["bold", "count"])
-    sheet.line(["inputs/s of a worker", work.inputs_per_second], ["bold", "decimal"])
-    sheet.line(["tokens/s of a worker", work.tokens_per_second], ["bold", "decimal"])
-    first = sheet.line(["work, h", work.processing_hours], ["bold", "decimal"])
+    least, most = ", at least" if work.throughput_lower_bound else "", ", at most" if work.hours_upper_bound else ""
+    sheet.line([f"inputs/s of a worker{least}", work.inputs_per_second], ["bold", _rate(work.inputs_per_second)])
+    sheet.line([f"tokens/s of a worker{least}", work.tokens_per_second], ["bold", _rate(work.tokens_per_second)])
+    sheet.line(["evidence of these rates", work.throughput_evidence], ["bold", "text"])
+    first = sheet.line([f"work, h{most}", work.processing_hours], ["bold", _rate(work.processing_hours)])
     sheet.line(["set-up, h", work.setup_hours], ["bold", "decimal"])
     sheet.line(["checks, h", work.checks_hours], ["bold", "decimal"])
     last = sheet.line(["export, h", work.export_hours], ["bold", "decimal"])
-    sheet.line(["hours in all", None], ["bold", "decimal"])
+    sheet.line([f"hours in all{most}", None], ["bold", "decimal"])
     sheet.formula(1, f'=IF(ISNUMBER(B{first}),SUM(B{first}:B{last}),"")', "decimal", work.total_hours)
+    sheet.line(["evidence of the hours", work.hours_evidence], ["bold", "text"])
+
+
+def _rate(value: float | None) -> str:
+    """The format of a rate or a time: below one, in as many decimals as show three digits of it."""
+    return "decimal" if value is None or value >= 1 else "small" if value >= 0.001 else "tiny"
 
 
 def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     margin = document.margin
     sheet.line(["verdict", str(margin.verdict).replace("_", " ")], ["bold", "text"])
+    if margin.reason is not None:
+        sheet.line(["verdict, because", margin.reason], ["bold", "text"])
     sheet.line(["at once on a worker", margin.at_once], ["bold", "count"])
     sizes = (
         ("need (GiB)", margin.need_bytes),
@@ -207,7 +231,8 @@ def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     for label, size in sizes:
         sheet.line([label, None if size is None else size / GIB], ["bold", "decimal"])
     sheet.line(["most sequences that fit", margin.max_concurrency], ["bold", "count"])
-    sheet.line(["binds", f"{PART_TITLES[margin.binding_part]} in {margin.binding_phase}"], ["bold", "text"])
+    if margin.reason is None:
+        sheet.line(["binds", binding_words(margin)], ["bold", "text"])
     sheet.line(["evidence", evidence_text(margin.evidence, document.scenario_ran)], ["bold", "text"])
 
 
@@ -220,7 +245,16 @@ def _terms(sheet: _Sheet, document: OrderDocument) -> None:
     for term in document.terms:
         workers = term.workers if planned is None else planned
         number = sheet.line(
-            [term.days, term.hours, term.purpose, term_holds(term), workers, term.lots, term.cards, term.price_per_lot],
+            [
+                term.days,
+                term.hours,
+                term.purpose,
+                term_holds(document, term),
+                workers,
+                term.lots,
+                term.cards,
+                term.price_per_lot,
+            ],
             ["cell", "cell", "text", "text", "cell", "cell", "cell", "price"],
         )
         text = f'=IF(AND(ISNUMBER(H{number}),ISNUMBER(F{number})),H{number}*F{number},"")'
@@ -260,13 +294,16 @@ def _job(sheet: _Sheet, document: OrderDocument) -> None:
 def _environment(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.header(["component", "figures made with", "origin", "needed on the card", "source"])
     for one in document.environment:
-        sheet.line([one.component, one.declared, one.origin, one.needed, one.source], ["text"] * 5)
+        sheet.line(
+            [one.component, *declared(one), one.needed or "not known", one.source if one.needed else None], ["text"] * 5
+        )
 
 
 def _checks(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.header(["check on arrival", "command", "what has to come out"])
-    for one in document.checks:
-        sheet.line([one.title, one.command, one.expect], ["text", "code", "text"])
+    for number, one in enumerate(document.checks, start=1):
+        decides = " (decides)" if one.decides else ""
+        sheet.line([f"{number}. {one.title}{decides}", one.command, one.expect], ["text", "code", "text"])
     sheet.skip()
     sheet.line(["save at the end", "how", None], ["head", "head", "head"])
     for saved in document.save:

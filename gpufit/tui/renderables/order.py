@@ -15,7 +15,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import SYMBOLS, printable
 from gpufit.report.document import FitDocument
-from gpufit.report.order_document import OrderDocument
+from gpufit.report.order_document import OrderDocument, Readiness
 from gpufit.report.order_text import status
 from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import COST_NOTE, cost_headers, day_text, money, price_lines, rates_text
@@ -201,12 +201,19 @@ def _prices(document: FitDocument, line: OrderLine) -> Iterator[Table | Text]:
         yield Text(COST_NOTE, DIM)
 
 
+_READY_STYLES = {
+    Readiness.READY: VERDICT_STYLES[Verdict.FITS],
+    Readiness.READY_UNPROVEN: STRONG,
+    Readiness.NOT_READY: WARNING,
+}
+
+
 def order_head(card: str, name: str, document: OrderDocument | None, other: str, words: str, wrong: bool) -> Text:
     """Above the form: the card, whether it can be ordered as it stands and what speaks against it, or why there is no
     order."""
     text = Text.assemble((f"{card} · ", STRONG), (printable(name), TITLE))
     if document is not None:
-        text.append(f"\n{status(document)}", VERDICT_STYLES[Verdict.FITS] if document.ready else WARNING)
+        text.append(f"\n{status(document)}", _READY_STYLES[document.readiness])
         text.append(f" {evidence_text(document.evidence)}", STYLES[document.evidence])
         for blocker in document.blockers:
             text.append(f"\n! {printable(blocker)}", WARNING)
