@@ -201,6 +201,16 @@ class TestList:
             await pilot.click(LineList, offset=(10, 3))
             assert file_screen(app)
 
+    async def test_where_the_answer_ends_no_line_is_left_to_move_over(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("end", "2", "slash", *"nothing", "enter", "7")
+            assert "no card to list" in screen_text(app)
+            await pilot.press("down", "home", "t", "s", "enter", "up")
+            assert order_screen(app)._lines == ()
+            await pilot.press("2", "slash", "escape", "7", "home")
+            assert CATALOG.cards[0].id in selected_line(app)
+
     async def test_nothing_to_list_and_no_profile(self, offers: Offers) -> None:
         for app in (GpufitApp(Session((), CATALOG, offers)), order_app(offers, named("short", position_limit=2))):
             async with app.run_test(size=SMALL) as pilot:

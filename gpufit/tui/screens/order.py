@@ -70,6 +70,12 @@ class OrderScreen(QuestionScreen):
             return header.nothing_listed(self.session.state)
         return found
 
+    def draw(self) -> None:
+        """As every screen with an answer; without one there are no lines to move over."""
+        if not self.session.rows:
+            self._lines = ()
+        super().draw()
+
     def draw_answer(self) -> None:
         """The list, with the cursor on the selected card; and everything about its line."""
         document, selected = self.session.document, self.session.state.selected_card
