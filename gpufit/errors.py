@@ -4,6 +4,7 @@
     ├── UsageError              the request itself cannot be answered       (exit 2)
     ├── UnreadableInputError    a file or model cannot be read or written   (exit 3)
     └── MeasurementError        the run on the device did not happen        (exit 4)
+        └── TooLargeError       the model could not even be loaded into the memory there is
 
 Each carries the whole sentence that the user sees; `cli.main` catches the base once. Anything else that
 escapes is a bug and shows as one.
@@ -26,6 +27,10 @@ class UnreadableInputError(GpufitError):
 
 class MeasurementError(GpufitError):
     """The model could not be run on the device at all, so there is nothing to report."""
+
+
+class TooLargeError(MeasurementError):
+    """The model could not be loaded for want of memory: of the device's, or within the limit put on it."""
 
 
 def unreadable(where: object, error: OSError | UnicodeDecodeError) -> UnreadableInputError:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.advice.arrangements import Division, divisions_of, plans_for
+from gpufit.advice.arrangements import Division, divisions_of, no_plan, plans_for
 from gpufit.advice.changes import Alternatives, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Devices, Verdict, judge
 from gpufit.catalog.detect import detect_card
@@ -20,20 +20,38 @@ from gpufit.memory.check import faults
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import Predictor, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.record import Evidence, Measured, Profile
 from gpufit.report.document import CardAdvice, CardRow, FitDocument, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.advice.plan import Ask
     from gpufit.advice.throughput import NoThroughput, Throughput
     from gpufit.catalog.offers import OfferBook
+    from gpufit.profile.checked import Step
+    from gpufit.report.check_document import CheckDocument
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.order_document import OrderDocument
     from gpufit.report.order_judged import Judged
     from gpufit.report.plans import ArrangementFigures
+    from gpufit.report.verify_document import VerifyDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
     from gpufit.sources.measure.campaign import Listener, ProfileRequest
+    from gpufit.sources.measure.checking import CheckRequest
+
+
+@dataclass(frozen=True)
+class VerifyAsk:
+    """What is to be verified, and how."""
+
+    shape: Shape
+    model: str | None = None
+    """Where the model is; None: where the profile says."""
+    as_card: Card | None = None
+    """The card whose memory is the limit of the run; None: no other than the profile's own."""
+    device: str = "auto"
+    trust_remote_code: bool = False
+    cell_seconds: int = 900
 
 
 def fit(
@@ -62,14 +80,13 @@ def judge_cards(
     # The next card up is looked for among all of them, whichever were asked for.
     others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in verdicts]
     divisions, alternatives = divisions_of(predictor), Alternatives(predictor)
-    advice = [
-        CardAdvice(
-            one,
-            plans_for(one, divisions, shape, offers.lot_size(one.card.id)),
-            nearest_changes(one, alternatives, shape, [*verdicts.values(), *others]),
-        )
-        for one in verdicts.values()
-    ]
+    every = [*verdicts.values(), *others]
+    advice = []
+    for one in verdicts.values():
+        lot_size = offers.lot_size(one.card.id)
+        plans = plans_for(one, divisions, shape, lot_size)
+        changes = nearest_changes(one, alternatives, shape, every, plans, lot_size)
+        advice.append(CardAdvice(one, plans, changes, "" if plans else no_plan(one, divisions)))
     return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers)
 
 
@@ -277,10 +294,16 @@ def order_start(request: VllmRequest, catalog: Catalog, offers: Offers, card: Ca
     if share < concurrency:
         shared = start_vllm(replace(request, concurrency=share), catalog, offers, (card,))
     best = _plan_of_a_worker(asked, shared, ask)
-    worker, over, copies = shared, Devices(request.tensor_parallel or 1), _copies(asked.cards[0], concurrency)
+    over = Devices(request.tensor_parallel or 1, request.pipeline_parallel or 1)
+    worker, copies = shared, _copies(asked.cards[0], concurrency)
     if best is not None:
         copies, over = -(-concurrency // best.sequences_per_copy), _devices_of(best)
-        one = replace(request, concurrency=best.sequences_per_copy, tensor_parallel=over.tensor)
+        one = replace(
+            request,
+            concurrency=best.sequences_per_copy,
+            tensor_parallel=over.tensor,
+            pipeline_parallel=over.stages,
+        )
         worker = start_vllm(one, catalog, offers, (card,))
     rate = NoThroughput("no throughput: a start by rules was not measured")
     judged = Judged(asked, worker, card, over, None, concurrency, saved=False)
@@ -314,14 +337,15 @@ def _one_seller(offers: Offers, card: Card) -> Offers:
     """The offers of the one book that prices a card, or of the first where none does: an order goes to one seller."""
     books = [book for book, _ in offers.of(card.id)]
     if len(books) > 1:
-        names = ", ".join(book.name for book in books)
-        raise UsageError(f"{names} all have a price for {card.id}, and an order goes to one seller: name it (--offers)")
+        *others, last = [book.name for book in books]
+        names = f"{', '.join(others)} and {last}{' both' if len(books) == 2 else ''}"
+        raise UsageError(f"{names} have a price for {card.id}, and an order goes to one seller: name it (--offers)")
     return replace(offers, books=tuple(books))
 
 
 def _copies(row: CardRow, concurrency: int) -> int | None:
     """Whole copies that serve all sequences together: one where that is merely not sure, to find out with; None where
-    no number of them does."""
+    none of the plans tried does."""
     if row.verdict is Verdict.FITS:
         return 1
     if row.cards_needed is not None and row.max_concurrency:
@@ -363,6 +387,64 @@ def measure(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]
 
     campaign = Campaign(request, listener)
     return campaign.run(), campaign.output
+
+
+def check(request: CheckRequest, progress: Callable[[str], None], ended: Callable[[Step], None]) -> CheckDocument:
+    """The smallest run of a model through the whole chain; `progress` is told what happens, `ended` each step's end.
+
+    Raises UsageError for a request that cannot be met, UnreadableInputError for a model that cannot be read or a folder
+    that cannot be written; what fails afterwards is a step's outcome.
+    """
+    from gpufit.report.check_document import build_check_document
+    from gpufit.sources.measure.checking import check as take_steps
+
+    return build_check_document(take_steps(request, progress, ended))
+
+
+def verify(profile: Profile, where: str, ask: VerifyAsk, catalog: Catalog, listener: Listener) -> VerifyDocument:
+    """Repeat a cell of a profile on this machine's device, and hold what it takes against the prediction.
+
+    Raises UsageError, UnreadableInputError or MeasurementError, each in one line, where it cannot be run.
+    """
+    from gpufit.advice.verification import Repeat, ceiling_of, predictions, what_differs
+    from gpufit.advice.verification import verify as hold_against
+    from gpufit.memory.carry import carrier_to
+    from gpufit.profile.record import OutOfMemory
+    from gpufit.report.verify_document import Held, build_verify_document
+    from gpufit.sources.identity import model_of
+    from gpufit.sources.measure.again import RepeatRequest, check_repeatable, repeat
+
+    check_repeatable(profile)
+    check_position_limit(profile, ask.shape)
+    predictions(profile, ask.shape)  # nothing is run that there is no prediction for
+    source, revision = model_of(profile, where, ask.model)
+    ceiling = None
+    if ask.as_card is not None:
+        ceiling = ceiling_of(ask.as_card, profile, profiled_card(profile, catalog) is ask.as_card)
+    again = RepeatRequest(
+        shape=ask.shape,
+        model=source,
+        revision=revision,
+        device=ask.device,
+        trust_remote_code=ask.trust_remote_code,
+        memory_limit_bytes=profile.workload.memory_limit_bytes if ceiling is None else ceiling.limit_bytes,
+        limit_name="the profile's memory limit" if ceiling is None else f"--as {ceiling.card}: a memory limit of",
+        cell_seconds=ask.cell_seconds,
+    )
+    found = repeat(profile, again, listener)
+    ran = found if isinstance(found, Profile) else None
+    outcome = found.cells[0].outcome if isinstance(found, Profile) else found
+    ended = outcome if isinstance(outcome, OutOfMemory) else None
+    phases = outcome.phases if isinstance(outcome, Measured) else ()
+    here = Repeat(None, (), ended) if ran is None else Repeat(ran.environment.device, (ran.load, *phases), ended)
+    card = None if ran is None else profiled_card(ran, catalog)
+    carrier = None if card is None else carrier_to(card, profile, profiled_card(profile, catalog) is card)
+    limit = again.memory_limit_bytes
+    verification = hold_against(profile, ask.shape, here, limit, carrier)
+    differences = () if ran is None else what_differs(profile, ran)
+    return build_verify_document(
+        Held(profile, where, ask.shape, source, verification, ran, ended, differences, ceiling, limit)
+    )
 
 
 def simulate(request: ProfileRequest, listener: Listener) -> tuple[Profile, Path]:

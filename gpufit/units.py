@@ -179,3 +179,8 @@ def _rounded_up(value: float, decimals: int) -> float:
     """The least figure of so many decimals that is not below the value, as it is printed in turn."""
     nearest = round(value, decimals)
     return nearest if nearest >= value else round(nearest + 10.0**-decimals, decimals)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 sequence`, `4 sequences`, `1,024 sequences`; `many` where an `s` does not make it."""
+    return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"

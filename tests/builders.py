@@ -195,6 +195,21 @@ def make_profile(**changes: Any) -> Profile:
     return msgspec.structs.replace(profile, **changes)
 
 
+def make_rank(ranks: int) -> Layout:
+    """What one of so many ranks holds of `make_layout`: its share of everything."""
+    return Layout(
+        layers=10,
+        largest_layer_bytes=20_000_000 // ranks,
+        first_bytes=28_000_000 // ranks,
+        last_bytes=28_000_000 // ranks,
+        linear_bytes=200_000_000 // ranks,
+        linear_elements=100_000_000 // ranks,
+        largest_linear_elements=4_000_000 // ranks,
+        largest_layer_rest_bytes=0,
+        largest_layer_linear_elements=10_000_000 // ranks,
+    )
+
+
 def make_layout(**changes: Any) -> Layout:
     """Ten layers of 20,000,000 B between embeddings and head of 28,000,000 B each; two ranks hold half of it."""
     layout = Layout(
@@ -205,9 +220,11 @@ def make_layout(**changes: Any) -> Layout:
         linear_bytes=200_000_000,
         linear_elements=100_000_000,
         largest_linear_elements=4_000_000,
+        largest_layer_rest_bytes=0,
+        largest_layer_linear_elements=10_000_000,
         shards=(
-            Shard(ranks=2, weights_bytes=WEIGHTS // 2, kv_share=0.5),
-            Shard(ranks=4, weights_bytes=WEIGHTS // 4, kv_share=0.25),
+            Shard(ranks=2, weights_bytes=WEIGHTS // 2, kv_share=0.5, layout=make_rank(2)),
+            Shard(ranks=4, weights_bytes=WEIGHTS // 4, kv_share=0.25, layout=make_rank(4)),
             Shard(ranks=8, refusal="4 KV heads cannot be divided over 8 ranks"),
         ),
     )

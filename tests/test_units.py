@@ -17,6 +17,7 @@ from gpufit.units import (
     LARGEST_SIZE,
     MIB,
     TIB,
+    counted,
     format_figure,
     format_mib,
     format_size,
@@ -257,3 +258,8 @@ def test_what_is_no_size_with_a_unit_is_refused_by_name(text: str) -> None:
 @given(st.integers(1, 10**6), st.sampled_from([("k", KIB), ("MiB", MIB), ("g", GIB), ("GB", 10**9)]))
 def test_a_whole_size_is_exact(value: int, unit: tuple[str, int]) -> None:
     assert parse_size(f"{value}{unit[0]}") == value * unit[1]
+
+
+@pytest.mark.parametrize(("count", "said"), [(0, "0 inputs"), (1, "1 input"), (2, "2 inputs"), (1024, "1,024 inputs")])
+def test_one_is_one(count: int, said: str) -> None:
+    assert counted(count, "input") == said

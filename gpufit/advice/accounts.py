@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpufit.advice.differences import Difference, quantised_alike
+from gpufit.advice.differences import Difference, counted_alike
 from gpufit.memory.predict import PhasePrediction
 from gpufit.memory.terms import Knees, Shape, units_at
 from gpufit.profile.record import DtypeShare, Measured, NamedSize, Phase, PhasePeak, Profile, Record, TermName
@@ -124,7 +124,7 @@ def _by_parameters(part: str, a: Asked, b: Asked) -> Iterator[Account]:
     whole = all(asked.profile.workload.tensor_parallel_size == 1 for asked in (a, b))
     if part != "weights_bytes" or not all(counts) or not whole:
         return
-    if not quantised_alike(a.profile, b.profile):
+    if not counted_alike(a.profile, b.profile):
         one, other = (_sizes(asked.profile.precision.resident) for asked in (a, b))
         yield Account(words=f"{one} against {other}", accounted_bytes=b.size(part) - a.size(part))
         return

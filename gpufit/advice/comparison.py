@@ -9,6 +9,7 @@ import msgspec
 
 from gpufit.advice.accounts import Account, Asked, TermDifference, accounts_of, terms_of
 from gpufit.advice.differences import Difference, differences
+from gpufit.memory.part_intervals import PartInterval, part_interval
 from gpufit.memory.predict import PhasePrediction, observed, predict
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Parts, Phase, Profile, Record, Size
@@ -40,7 +41,7 @@ class PartDifference(Record, frozen=True, kw_only=True):
     difference_bytes: int | None
     """B less A; null where one of them has no such phase."""
     beyond_intervals: bool | None
-    """Whether it is more than the intervals of the phase leave open."""
+    """Whether it is more than the part's own intervals leave open."""
     accounts: tuple[Account, ...]
     """What accounts for it: what arithmetic tells first, then what is recorded and bears on it."""
     terms: tuple[TermDifference, ...]
@@ -104,7 +105,7 @@ def _phase(phase: Phase, a: Asked | None, b: Asked | None, found: Sequence[Diffe
         a=_side(a),
         b=_side(b),
         difference_bytes=b.answer.allocated_bytes - a.answer.allocated_bytes,
-        beyond_intervals=_beyond(a.answer.allocated_bytes, b.answer.allocated_bytes, a.answer, b.answer),
+        beyond_intervals=_beyond(a.answer, b.answer),
         parts=tuple(_part(name, a, b, found) for name in Parts.NAMES),
     )
 
@@ -148,24 +149,16 @@ def _alone(a: Asked | None, b: Asked | None) -> tuple[PartDifference, ...]:
     )
 
 
-def _beyond(a_bytes: int, b_bytes: int, a: PhasePrediction, b: PhasePrediction) -> bool:
-    """Whether two figures lie further apart than the intervals of their phases, drawn around them, leave open."""
-    if a_bytes <= b_bytes:
-        slack = a.upper_bytes - a.allocated_bytes + b.allocated_bytes - b.lower_bytes
-    else:
-        slack = b.upper_bytes - b.allocated_bytes + a.allocated_bytes - a.lower_bytes
-    return abs(b_bytes - a_bytes) > slack
-
-
-_KNOWN_EXACTLY = ("weights_bytes", "buffers_bytes")
-"""No interval is theirs: what grows has one (`memory.predict`)."""
+def _beyond(a: PhasePrediction, b: PhasePrediction) -> bool:
+    """Whether the intervals of two phases exclude each other."""
+    return a.upper_bytes < b.lower_bytes or b.upper_bytes < a.lower_bytes
 
 
 def _part(name: str, a: Asked, b: Asked, found: Sequence[Difference]) -> PartDifference:
     a_bytes, b_bytes = a.size(name), b.size(name)
     if a_bytes == b_bytes:
         return _no_difference(name, a_bytes)
-    beyond = name in _KNOWN_EXACTLY or _beyond(a_bytes, b_bytes, a.answer, b.answer)
+    beyond = _interval(name, a).excludes(_interval(name, b))
     return PartDifference(
         part=name,
         a_bytes=a_bytes,
@@ -175,6 +168,10 @@ def _part(name: str, a: Asked, b: Asked, found: Sequence[Difference]) -> PartDif
         accounts=accounts_of(name, a, b, found, beyond),
         terms=terms_of(name, a, b),
     )
+
+
+def _interval(name: str, asked: Asked) -> PartInterval:
+    return part_interval(asked.profile, asked.shape, asked.answer, name)
 
 
 def _no_difference(name: str, size_bytes: int) -> PartDifference:

@@ -50,6 +50,9 @@ class Difference(Record, frozen=True, kw_only=True):
         return f"{self.what}: {self.a} against {self.b}"
 
 
+FLAGGED = "flagged"
+"""The difference between the flags of two runs, which are sentences."""
+
 ABSENT = "none"
 """What stands for a value that a profile does not have."""
 
@@ -84,16 +87,26 @@ def _said(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def quantised_alike(a: Profile, b: Profile) -> bool:
-    """Whether both hold weights packed in the same way, or not at all: else their parameters are counted otherwise, a
-    packed one standing for several."""
+_PACKED = ("uint8", "int32", "float4_e2m1fn_x2")
+"""Dtypes whose elements hold several numbers each: 4-bit weights by bitsandbytes, GPTQ, AWQ, MXFP4 and NVFP4."""
+
+
+def counted_alike(a: Profile, b: Profile) -> bool:
+    """Whether the parameters of both are counted in the same way: where weights are packed in memory, an element stands
+    for several numbers."""
+    if not (_packed(a) or _packed(b)):
+        return True
     return (_method(a.precision), a.workload.quantization) == (_method(b.precision), b.workload.quantization)
+
+
+def _packed(profile: Profile) -> bool:
+    return any(share.dtype in _PACKED for share in profile.precision.resident)
 
 
 def _model(a: Profile, b: Profile) -> Iterator[Difference]:
     one, other = a.model, b.model
     yield from _unequal(Topic.MODEL, "architecture", one.architecture, other.architecture, _EVERYTHING)
-    if quantised_alike(a, b):
+    if counted_alike(a, b):
         yield from _unequal(Topic.MODEL, "parameters", one.parameters, other.parameters, _EVERYTHING)
     for what, key, bears_on in (
         ("revision", "revision", _EVERYTHING),
@@ -116,7 +129,9 @@ def _precision(a: Profile, b: Profile) -> Iterator[Difference]:
     yield from _unequal(Topic.PRECISION, "resident", _shares(one.resident), _shares(other.resident), _HELD)
     yield from _computed(one.compute, other.compute)
     yield from _unequal(Topic.PRECISION, "KV cache", _dtypes(one.kv), _dtypes(other.kv), ("kv_cache_bytes", *_SCRATCH))
-    if one.stored != other.stored:  # arithmetic names no method for GGUF, so the same files never differ in it
+    # Arithmetic names no method for GGUF, so what is known to be the same files never differs in it; a config without
+    # weight files names no stored dtype.
+    if one.stored != other.stored or not one.stored:
         methods = (_method(one), _method(other))
         yield from _unequal(Topic.PRECISION, "quantised in the files", *methods, (*_WEIGHTS, *_SCRATCH))
     for what, key, bears_on in (
@@ -233,7 +248,7 @@ def _device(a: Profile, b: Profile) -> Iterator[Difference]:
         ):
             yield from _unequal(Topic.DEVICE, what, _size(getattr(one, key)), _size(getattr(other, key)))
     yield from _unequal(
-        Topic.DEVICE, "flagged", "; ".join(a.environment.flags), "; ".join(b.environment.flags), _ALLOCATOR
+        Topic.DEVICE, FLAGGED, "; ".join(a.environment.flags), "; ".join(b.environment.flags), _ALLOCATOR
     )
 
 

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+
+_HUNDREDTH = Decimal("0.01")
+
+
+def to_the_cent(amount: Decimal | float) -> float:
+    """An amount in hundredths of its currency, halves upwards as sheets round them; what is below one stays as it is,
+    since no price is zero."""
+    exact = amount if isinstance(amount, Decimal) else Decimal(repr(amount))
+    return float(exact.quantize(_HUNDREDTH, ROUND_HALF_UP) or exact)
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,10 @@ class LotCount:
     def cards(self) -> int:
         """Cards paid for."""
         return self.lots * self.lot_size
+
+    def price(self, of_one: float) -> float:
+        """The price of all lots, to the cent."""
+        return to_the_cent(Decimal(repr(of_one)) * self.lots)
 
 
 def lots_for(cards_needed: int, lot_size: int) -> LotCount:

@@ -14,7 +14,7 @@ from gpufit.memory.engines.vllm.settings import Device, Settings
 from gpufit.memory.engines.vllm.start import VllmStart, least_utilization
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.profile.record import DtypeShare, ModelInfo
-from gpufit.units import format_size, format_tokens
+from gpufit.units import counted, format_size, format_tokens
 
 _RESIDENT = ("weights", "lora", "activation")
 """Parts that torch hands out."""
@@ -168,7 +168,8 @@ class Served:
         length = f"{format_tokens(one.settings.max_model_len)} tokens"
         if one.batch.sequences < self.asked <= one.concurrency.lower:
             return (
-                f"{one.batch.sequences} sequences run at once (--max-num-seqs), fewer than the {self.asked} asked for"
+                f"{counted(one.batch.sequences, 'sequence')} at once at most (--max-num-seqs), fewer than the "
+                f"{self.asked} asked for"
             )
         pool = one.concurrency
         return (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpufit.advice.attempts import Asked
 from gpufit.advice.changes import NearestChange
+from gpufit.advice.machines import spanning_words, spans
 from gpufit.advice.served import Question, Served
 from gpufit.advice.start_changes import StartChanges
-from gpufit.advice.start_plans import StartPlan, start_plans, wider
+from gpufit.advice.start_plans import StartPlan, devices_of, no_start_plan, start_plans, wider
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.record import Card
 
@@ -34,6 +35,8 @@ class StartVerdict:
     changes: tuple[NearestChange, ...]
     """What would make one start serve everything."""
     remarks: tuple[str, ...]
+    no_plan: str = ""
+    """Why no number of the card is named; empty where some plan serves."""
 
     @property
     def verdict(self) -> Verdict:
@@ -53,7 +56,7 @@ def judge_starts(
     return tuple(_judge(asked, card, lot_size(card.id), more, changes) for card in cards)
 
 
-def _judge(asked: Asked, card: Card, lot_size: int, more: Iterable[Asked], changes: StartChanges) -> StartVerdict:
+def _judge(asked: Asked, card: Card, lot_size: int, more: Sequence[Asked], changes: StartChanges) -> StartVerdict:
     attempt = asked.on(card)
     served = attempt.best()
     if card.capacity_bytes is None:
@@ -67,10 +70,12 @@ def _judge(asked: Asked, card: Card, lot_size: int, more: Iterable[Asked], chang
             plans=(),
             changes=(),
             remarks=(),
+            no_plan=no_start_plan(card, asked.question, more),
         )
     fullest = attempt.fullest(served)
     most = attempt.most(fullest)
     longest, bound = attempt.longest(served)
+    plans = start_plans(attempt, card, more, lot_size)
     return StartVerdict(
         card=card,
         served=served,
@@ -78,7 +83,14 @@ def _judge(asked: Asked, card: Card, lot_size: int, more: Iterable[Asked], chang
         max_concurrency=most,
         max_context_tokens=longest,
         max_context_is_position_limit=bound,
-        plans=start_plans(card, fullest, more, lot_size),
-        changes=changes.of(card, served, most, longest),
-        remarks=tuple(attempt.remarks(served)),
+        plans=plans,
+        changes=changes.of(card, served, most, longest, plans, lot_size),
+        remarks=(*attempt.remarks(served), *_spanning(asked.question, card)),
+        no_plan="" if plans else served.start.refused or no_start_plan(card, asked.question, more),
     )
+
+
+def _spanning(question: Question, card: Card) -> tuple[str, ...]:
+    """What is wrong with ranks that were asked for and do not stand in one machine."""
+    over = devices_of(question)
+    return (spanning_words(card, over),) if spans(card, over) else ()

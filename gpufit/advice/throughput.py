@@ -14,7 +14,7 @@ from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Measured, Profile
-from gpufit.units import format_figure, format_tokens
+from gpufit.units import counted, format_figure, format_tokens
 
 SECONDS_A_DAY = 86_400
 TOKENS_PRICED = 1_000_000
@@ -78,15 +78,11 @@ class Throughput:
     def how(self) -> str:
         """The computation in words: `32 inputs x 128 new tokens in 8.00 s, prompts included`, and which cell it was."""
         copies = f"{self.copies} copies x " if self.copies > 1 else ""
-        inputs = f"{self.inputs_completed:,} input{'s' if self.inputs_completed > 1 else ''}"
-        counted = self.asked.new_tokens or self.asked.context_tokens
-        each = f"{counted:,} {'new' if self.asked.new_tokens else 'prompt'} token{'s' if counted > 1 else ''}"
+        inputs = counted(self.inputs_completed, "input")
+        tokens = self.asked.new_tokens or self.asked.context_tokens
+        each = counted(tokens, "new token" if self.asked.new_tokens else "prompt token")
         cell = f"the cell of context {format_tokens(self.cell.context_tokens)}"
-        cell += (
-            f", {self.cell.new_tokens} new token{'s' if self.cell.new_tokens > 1 else ''}"
-            if self.cell.new_tokens
-            else ""
-        )
+        cell += f", {counted(self.cell.new_tokens, 'new token')}" if self.cell.new_tokens else ""
         cell += f", {self.cell.concurrency} at once"
         took = f"in {format_figure(self.wall_seconds)} s{', prompts included' if self.cell.new_tokens else ''}"
         if self.is_asked_cell:

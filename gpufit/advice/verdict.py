@@ -41,6 +41,8 @@ class Arrangement(enum.StrEnum):
     sequences."""
     PIPELINE = "pipeline"
     """Some of the layers on each of several cards, one after the other."""
+    SHARDED_PIPELINE = "sharded+pipeline"
+    """Both: some of the layers on each of several groups of cards, which share every one of them."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def arrangement_of(copies: int | None, over: Devices) -> Arrangement | None:
     if copies > 1:
         return Arrangement.REPLICAS
     if over.stages > 1:
-        return Arrangement.PIPELINE
+        return Arrangement.SHARDED_PIPELINE if over.tensor > 1 else Arrangement.PIPELINE
     return Arrangement.SHARDED if over.tensor > 1 else Arrangement.SINGLE
 
 

@@ -6,11 +6,13 @@ and one table a card that is offered.
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -33,12 +35,32 @@ _PLACE = re.compile(r" - at (?:`?key`? in )?`\$\.?(?P<place>[^`]*)`$")
 
 def parse_cards(text: str, file: str) -> tuple[Card, ...]:
     """Read a card file, in its order; `file` names it in messages. Raises UnreadableInputError."""
-    cards = []
-    for key, table in _read(text, file).items():
-        if not isinstance(table, dict):
-            raise UnreadableInputError(f"{file}: {key}: unknown key; a card is a table, [{key}]")
-        cards.append(card_from_table(key, table, file))
-    return tuple(cards)
+    return tuple(_card(key, table, file) for key, table in _read(text, file).items())
+
+
+def card_file_faults(text: str, file: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(ids of the cards that a card file has tables of, everything that keeps it from being read): of each card the
+    first fault, a line each."""
+    try:
+        raw = _toml(text, file)
+    except UnreadableInputError as error:
+        return (), (str(error),)
+    faults = [*_version_faults(raw.pop("schema_version", None), file), *_number_faults(raw, file)]
+    ids = [key for key, table in raw.items() if isinstance(table, dict)]
+    for key, table in raw.items():
+        if any(not math.isfinite(value) for _, value in _numbers(table)):
+            continue  # said already
+        try:
+            _card(key, table, file)
+        except UnreadableInputError as error:
+            faults.append(str(error))
+    return tuple(ids), tuple(faults)
+
+
+def _card(card_id: str, table: object, file: str) -> Card:
+    if not isinstance(table, dict):
+        raise UnreadableInputError(f"{file}: {card_id}: unknown key; a card is a table, [{card_id}]")
+    return card_from_table(card_id, table, file)
 
 
 def card_from_table(card_id: str, table: Mapping[str, Any], file: str) -> Card:
@@ -57,43 +79,54 @@ def card_to_table(card: Card) -> dict[str, Any]:
     return table
 
 
+@dataclass(frozen=True)
+class OfferFile:
+    """An offer file as TOML has it, right or wrong."""
+
+    file: str
+    """Names it in messages."""
+    version: object
+    own: Mapping[str, Any]
+    """The book's own keys."""
+    tables: Mapping[str, Mapping[str, Any]]
+    """A table a card."""
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Everything that keeps it from being a book, a line each."""
+        figures = _number_faults({**self.own, **self.tables}, self.file)
+        return (*_version_faults(self.version, self.file), *figures, *_book_faults(self.own, self.tables, self.file))
+
+    @property
+    def date(self) -> datetime.date | None:
+        """The day it says its prices were read; None where it says none."""
+        day = self.own.get("date")
+        return day if isinstance(day, datetime.date) and not isinstance(day, datetime.datetime) else None
+
+
+def read_offer_file(text: str, file: str) -> OfferFile:
+    """What an offer file holds. Raises UnreadableInputError where it is no TOML."""
+    raw = _toml(text, file)
+    version = raw.pop("schema_version", None)
+    tables = {key: value for key, value in raw.items() if isinstance(value, dict)}
+    own = {key: value for key, value in raw.items() if key not in tables}
+    return OfferFile(file, version, own, tables)
+
+
 def parse_offer_book(text: str, file: str, name: str) -> OfferBook:
-    """Read an offer file into the book called `name`. Raises UnreadableInputError.
+    """Read an offer file into the book called `name`. Raises UnreadableInputError with the first of its faults.
 
     A book with a price in it must name seller, currency and date.
     """
-    own, tables = _own_and_tables(text, file)
-    for fault in _book_faults(own, tables, file):
+    found = read_offer_file(text, file)
+    for fault in found.faults:
         raise UnreadableInputError(fault)
-    book = msgspec.convert({**own, "name": name}, OfferBook)
+    book = msgspec.convert({**found.own, "name": name}, OfferBook)
     offers = tuple(
         msgspec.convert({**table, "card": card_id, "currency": book.currency}, Offer)
-        for card_id, table in tables.items()
+        for card_id, table in found.tables.items()
     )
     return msgspec.structs.replace(book, offers=offers)
-
-
-def offer_book_faults(text: str, file: str) -> tuple[str, ...]:
-    """Everything that keeps an offer file from being read, a line each; the first is what `parse_offer_book` raises."""
-    try:
-        return tuple(_book_faults(*_own_and_tables(text, file), file))
-    except UnreadableInputError as error:
-        return (str(error),)
-
-
-def offered_cards(text: str) -> tuple[str, ...]:
-    """The cards that an offer file has tables of, whatever else is wrong with it; none where it is no TOML."""
-    try:
-        return tuple(key for key, value in tomllib.loads(text).items() if isinstance(value, dict))
-    except tomllib.TOMLDecodeError:
-        return ()
-
-
-def _own_and_tables(text: str, file: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """The book's own keys, and a table a card."""
-    raw = _read(text, file)
-    tables = {key: value for key, value in raw.items() if isinstance(value, dict)}
-    return {key: value for key, value in raw.items() if key not in tables}, tables
 
 
 def _book_faults(own: Mapping[str, Any], tables: Mapping[str, Mapping[str, Any]], file: str) -> Iterator[str]:
@@ -131,6 +164,8 @@ def _offer_faults(card_id: str, table: Mapping[str, Any], file: str) -> Iterator
 def _key_faults(table: Mapping[str, Any], into: type[Row], required: Mapping[str, Any], where: str) -> Iterator[str]:
     """What is wrong with each key of a table by itself; `required` stands in for what the others must have."""
     for key, value in table.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            continue  # said already
         try:
             _convert({**required, key: value}, into, where)
         except UnreadableInputError as error:
@@ -139,23 +174,30 @@ def _key_faults(table: Mapping[str, Any], into: type[Row], required: Mapping[str
 
 def _read(text: str, file: str) -> dict[str, Any]:
     """The file's tables, its schema version checked and taken off."""
+    raw = _toml(text, file)
+    for fault in (*_version_faults(raw.pop("schema_version", None), file), *_number_faults(raw, file)):
+        raise UnreadableInputError(fault)
+    return raw
+
+
+def _toml(text: str, file: str) -> dict[str, Any]:
     try:
-        raw = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UnreadableInputError(f"{file}: not valid TOML: {error}") from error
-    version = raw.pop("schema_version", None)
+
+
+def _version_faults(version: object, file: str) -> Iterator[str]:
     if type(version) is not int or version < 1:
-        raise UnreadableInputError(
-            f"{file}: schema_version is missing or not a whole number; write schema_version = {SCHEMA_VERSION} first"
-        )
-    if version > SCHEMA_VERSION:
-        raise UnreadableInputError(
-            f"{file}: schema_version {version} is newer than this gpufit reads ({SCHEMA_VERSION}); upgrade gpufit"
-        )
+        yield f"{file}: schema_version is missing or not a whole number; write schema_version = {SCHEMA_VERSION} first"
+    elif version > SCHEMA_VERSION:
+        yield f"{file}: schema_version {version} is newer than this gpufit reads ({SCHEMA_VERSION}); upgrade gpufit"
+
+
+def _number_faults(raw: Mapping[str, Any], file: str) -> Iterator[str]:
     for place, value in _numbers(raw):
         if not math.isfinite(value):
-            raise UnreadableInputError(f"{file}: {place}: {value} is not a figure; leave the key out")
-    return raw
+            yield f"{file}: {place}: {value} is not a figure; leave the key out"
 
 
 def _numbers(value: Any, place: str = "") -> Iterator[tuple[str, float]]:

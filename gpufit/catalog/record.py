@@ -153,6 +153,17 @@ class Mig(Row, frozen=True, kw_only=True):
     """What was not looked into."""
 
 
+class Machine(Row, frozen=True, kw_only=True):
+    """The machine that the card stands in: what shares every layer of a model has to stand in one."""
+
+    cards: Count
+    """The most of the card in one machine."""
+    assumed: bool = False
+    """True where no source says it of this very card."""
+    note: Words | None = None
+    """Which other machines there are."""
+
+
 class Software(Row, frozen=True, kw_only=True):
     """The oldest software that runs on the card."""
 
@@ -197,6 +208,8 @@ class Sources(Row, frozen=True, kw_only=True):
     """The host link."""
     peer_link: Texts = ()
     """The peer link, or its absence."""
+    machine: Texts = ()
+    """Cards in a machine."""
     tdp: Texts = ()
     """Board power."""
     mig: Texts = ()
@@ -252,6 +265,8 @@ class Card(Row, frozen=True, kw_only=True):
     """None where nothing is known, as for the next two."""
     peer_link: PeerLink | None = None
     """`kind` says so where the card has none."""
+    machine: Machine | None = None
+    """None where nobody said how many stand in one."""
     mig: Mig | None = None
     """Hardware slices."""
     software: Software = Software()

@@ -82,15 +82,25 @@ def _origin(path: Path, before: Origin | None) -> Origin:
 
 def _cards_in(folder: Path) -> Iterator[tuple[Path, Card]]:
     """The folder's cards with their files, by file name. Two rows of one id in one folder are a mistake."""
-    if not folder.is_dir():
-        raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
     seen: dict[str, Path] = {}
-    for path in sorted(folder.glob("*.toml")):
+    for path in card_files(folder):
         for card in codec.parse_cards(read_text(path), str(path)):
             if card.id in seen:
-                raise UnreadableInputError(f"{path}: card {card.id} is in {seen[card.id]} too; keep one of them")
+                raise UnreadableInputError(card_twice(path, card.id, seen[card.id]))
             seen[card.id] = path
             yield path, card
+
+
+def card_files(folder: Path) -> list[Path]:
+    """The card files of a catalog folder, by name. Raises UnreadableInputError where there is no such folder."""
+    if not folder.is_dir():
+        raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
+    return sorted(folder.glob("*.toml"))
+
+
+def card_twice(path: Path, card_id: str, other: Path) -> str:
+    """What is said of a card that two files of one folder have."""
+    return f"{path}: card {card_id} is in {other} too; keep one of them"
 
 
 def _check_offers(book: OfferBook, card_ids: Collection[str], path: Path) -> None:

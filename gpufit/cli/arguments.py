@@ -97,6 +97,32 @@ def pixels(what: str) -> Callable[[str], tuple[int, int]]:
     return read
 
 
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """How a model is loaded, and on what: what every command takes alike that runs one on this machine's device."""
+    parser.add_argument(
+        "--dtype",
+        default="auto",
+        help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
+    )
+    parser.add_argument(
+        "--quantization",
+        metavar="NAME",
+        help="quantise the linear layers' weights while loading: torchao-int8wo, torchao-float8wo, bitsandbytes-int8, "
+        "bitsandbytes-nf4 (default: none; a checkpoint's own quantisation is used as it is)",
+    )
+    parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
+    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
+    parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
+    parser.add_argument(
+        "--memory-limit",
+        type=size("--memory-limit"),
+        metavar="SIZE",
+        help="run as on a device with so much memory, 6GiB or 6g: on a card it counts what torch's allocator reserves, "
+        "on a CPU the weights and all that the process allocates beside them (default: the device's own)",
+    )
+
+
 def add_catalog(parser: argparse.ArgumentParser) -> None:
     """`--catalog DIR`."""
     parser.add_argument(
@@ -132,13 +158,14 @@ def add_scenario(parser: argparse.ArgumentParser, context: str, concurrency: str
 
 
 def add_document(parser: argparse.ArgumentParser, formats: Collection[str] = FORMATS) -> None:
-    """`--format`, `--json`, `--csv`, `-o`."""
+    """`--format`, `--json`, `--csv` where there is such a format, `-o`."""
     extensions = " ".join(one for one, name in EXTENSIONS.items() if name in formats)
     parser.add_argument(
         "--format", choices=tuple(formats), help="output format (default: table, or by the extension of -o)"
     )
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
-    parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
+    if "csv" in formats:
+        parser.add_argument("--csv", dest="format", action="store_const", const="csv", help="same as --format csv")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help=f"write to FILE: {extensions}")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import enum
 import os
+import signal
 import sys
 import traceback
+from collections.abc import Iterator
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 
@@ -52,6 +54,16 @@ def report_bug(error: Exception, debug: bool) -> ExitCode:
     hint = "" if debug else "; run again with --debug for the traceback"
     say(f"gpufit: internal error: {type(error).__name__}: {' '.join(str(error).split())}{hint}")
     return ExitCode.INTERNAL
+
+
+@contextlib.contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """`kill`, a service manager and a container's end interrupt what runs in the block as Ctrl-C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def interactive() -> bool:

@@ -28,6 +28,7 @@ _OF_TRANSFORMERS: dict[str, Any] = {"attn_implementation": None}
 
 _OF_VLLM: dict[str, Any] = {
     "tensor_parallel_size": None,
+    "pipeline_parallel_size": None,
     "enable_expert_parallel": False,
     "gpu_memory_utilization": None,
     "max_num_seqs": None,
@@ -85,6 +86,13 @@ def _add_vllm_options(parser: argparse._ActionsContainer) -> None:
         type=count("--tensor-parallel-size"),
         metavar="N",
         help="vllm: cards that one copy of the model is divided over (default: 1, with plans over more where needed)",
+    )
+    parser.add_argument(
+        "--pipeline-parallel-size",
+        "--pp",
+        type=count("--pipeline-parallel-size"),
+        metavar="N",
+        help="vllm: stages that its layers are spread over, one after the other (default: 1, with plans over more)",
     )
     parser.add_argument(
         "--enable-expert-parallel", action="store_true", help="vllm: divide experts by number, not by width"
@@ -186,6 +194,7 @@ def vllm_request(arguments: argparse.Namespace, model: str) -> VllmRequest:
         engine_version=arguments.engine_version,
         revision=arguments.revision,
         tensor_parallel=arguments.tensor_parallel_size,
+        pipeline_parallel=arguments.pipeline_parallel_size,
         expert_parallel=arguments.enable_expert_parallel,
         utilization=arguments.gpu_memory_utilization,
         max_num_seqs=arguments.max_num_seqs,

@@ -13,8 +13,9 @@ from gpufit.cli.diagnostics import ExitCode
 from gpufit.cli.registry import COMMANDS, help_line, load_command
 from gpufit.errors import GpufitError, UsageError
 
-_EPILOG = """exit status: 0 answered, 1 answered and nothing fits, 2 usage, 3 unreadable input, 4 measurement failed,
-70 a fault of gpufit's own, 130 interrupted. Without a command: opens the TUI on a terminal, prints this elsewhere."""
+_EPILOG = """exit status: 0 answered, 1 answered and nothing fits (verify: not as predicted), 2 usage, 3 unreadable
+input, 4 measurement or a step of check failed, 70 a fault of gpufit's own, 130 interrupted. Without a command: opens
+the TUI on a terminal, prints this elsewhere."""
 
 
 class OneLineParser(argparse.ArgumentParser):

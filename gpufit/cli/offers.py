@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.diagnostics import say
 from gpufit.errors import UsageError
+from gpufit.units import counted
 
 if TYPE_CHECKING:
     from gpufit.catalog.offers import OfferBook, Offers
@@ -63,8 +64,8 @@ def book_line(book: OfferBook | None, day: datetime.date) -> str:
     if book is None or not _priced(book):
         return "sound, no price filled in"
     cards = sum(bool(offer.prices) for offer in book.offers)
-    counted = f"{_counted(_priced(book), 'price')} for {_counted(cards, 'card')}"
-    line = f"sound, {counted} ({book.seller}, {book.currency}, {book.date})"
+    filled = f"{counted(_priced(book), 'price')} for {counted(cards, 'card')}"
+    line = f"sound, {filled} ({book.seller}, {book.currency}, {book.date})"
     offers = Offers((book,), day)
     return f"{line}, {offers.age_days(book)} days old: ask again" if offers.is_stale(book) else line
 
@@ -146,10 +147,6 @@ def currency(text: str) -> str:
 def _priced(book: OfferBook) -> int:
     """How many prices a book has."""
     return sum(len(offer.prices) for offer in book.offers)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def _shown(value: object) -> str:

@@ -13,6 +13,8 @@ COMMANDS: dict[str, str] = {
     "fit": "gpufit.cli.commands.fit",
     "order": "gpufit.cli.commands.order",
     "compare": "gpufit.cli.commands.compare",
+    "check": "gpufit.cli.commands.check",
+    "verify": "gpufit.cli.commands.verify",
     "catalog": "gpufit.cli.commands.catalog",
     "schema": "gpufit.cli.commands.schema",
     "tui": "gpufit.cli.commands.tui",

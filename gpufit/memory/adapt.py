@@ -86,6 +86,43 @@ def on_stages(layout: Layout, stages: int, *, mixed: bool) -> Change:
     )
 
 
+def on_ranks_of_stages(shard: Shard, stages: int, *, mixed: bool) -> Change | None:
+    """The fullest of the cards where each stage's layers are shared by several (tensor parallel times pipeline); None
+    where the profile does not tell how a rank's weights lie over the layers."""
+    if shard.layout is None:
+        return None
+    stage = on_stages(shard.layout, stages, mixed=mixed)
+    upper = stage.kv_share_upper
+    return replace(
+        stage,
+        kv_share=stage.kv_share * shard.kv_share,
+        kv_share_upper=None if upper is None else upper * shard.kv_share,
+    )
+
+
+def in_bits(layout: Layout, bits: float) -> Layout:
+    """The layout with linear layers and experts in so many bits an element, scales included, as `with_weight_bits` has
+    them. In older profiles, which do not tell what of a layer is linear, layers stay as they are."""
+    layer, rest = layout.largest_layer_bytes, layout.largest_layer_rest_bytes
+    if rest is not None and layout.largest_layer_linear_elements is not None:
+        layer = min(layer, rest + math.ceil(layout.largest_layer_linear_elements * bits / 8))
+    return msgspec.structs.replace(
+        layout,
+        largest_layer_bytes=layer,
+        linear_bytes=min(layout.linear_bytes, math.ceil(layout.linear_elements * bits / 8)),
+        shards=tuple(_shard_in_bits(one, bits) for one in layout.shards),
+    )
+
+
+def _shard_in_bits(shard: Shard, bits: float) -> Shard:
+    """The same for one of several cards; as it is where nothing tells what of it is linear."""
+    if shard.layout is None:
+        return shard
+    smaller = in_bits(shard.layout, bits)
+    spared = shard.layout.linear_bytes - smaller.linear_bytes
+    return msgspec.structs.replace(shard, weights_bytes=shard.weights_bytes - spared, layout=smaller)
+
+
 def with_kv_bytes(profile: Profile, element_bytes: int) -> Change | None:
     """The KV cache in elements of so many bytes, its scales left out; None where it is held so already, or nothing
     tells. A layer's worth may stand in the compute dtype beside it while attention reads it."""

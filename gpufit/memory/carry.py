@@ -203,7 +203,7 @@ def carrier_to(card: Card, profile: Profile, same_card: bool, ranks: int = 1) ->
     return Carrier(
         context_bytes=context + LOADED_KERNELS_BYTES,
         context_spread_bytes=spread,
-        workspace_bytes=max(workspace_bytes(card) - _workspace_measured(device), 0),
+        workspace_bytes=max(workspace_bytes(card) - device_workspace_bytes(device), 0),
         dequantised_bytes=_dequantised_bytes(card, profile),
         scratch_uncertainty=_scratch_uncertainty(profile),
         replaced=True,
@@ -221,7 +221,7 @@ def carrier_to_no_card(profile: Profile) -> Carrier:
         context_spread_bytes=(
             FALLBACK_CONTEXT_UPPER_BYTES - FALLBACK_CONTEXT_BYTES + LOADED_KERNELS_UPPER_BYTES - LOADED_KERNELS_BYTES
         ),
-        workspace_bytes=max(CUBLAS_WORKSPACE_HOPPER_BYTES - _workspace_measured(profile.environment.device), 0),
+        workspace_bytes=max(CUBLAS_WORKSPACE_HOPPER_BYTES - device_workspace_bytes(profile.environment.device), 0),
         dequantised_bytes=0,
         scratch_uncertainty=_scratch_uncertainty(profile),
         replaced=True,
@@ -316,8 +316,8 @@ def workspace_bytes(card: Card) -> int:
     return _cublas_workspace(card.compute_capability)
 
 
-def _workspace_measured(device: DeviceInfo) -> int:
-    """The workspace already inside the measured temporaries."""
+def device_workspace_bytes(device: DeviceInfo) -> int:
+    """The workspace inside the temporaries of a run on this device; none on a CPU, and none where nothing ran."""
     if device.kind == "cuda":
         return _cublas_workspace(device.compute_capability)
     return ROCM_WORKSPACE_BYTES if device.kind == "rocm" else 0

@@ -33,7 +33,7 @@ def rules(measured_on: DeviceInfo, *, untested: bool = False) -> tuple[str, ...]
     said = [
         "driver context: the catalog's figure for each card (where none is known the largest of any card, "
         f"{FALLBACK_CONTEXT_BYTES // MIB} MiB, and {FALLBACK_CONTEXT_UPPER_BYTES // MIB} MiB in the upper bound), plus "
-        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels ({LOADED_KERNELS_UPPER_BYTES / 1e6:.0f} MB in the "
+        f"{LOADED_KERNELS_BYTES / MIB:.0f} MiB of loaded kernels ({LOADED_KERNELS_UPPER_BYTES / MIB:.0f} MiB in the "
         "upper bound)",
         f"matrix library workspace: {CUBLAS_WORKSPACE_BYTES / MIB:.1f} MiB before compute capability 9.0, "
         f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB from there on, {ROCM_WORKSPACE_BYTES // MIB} MiB on ROCm; a "
@@ -60,7 +60,7 @@ def rules_without_card(*, untested: bool = False) -> tuple[str, ...]:
     return (
         f"no card named: a driver context of {FALLBACK_CONTEXT_BYTES // MIB} MiB and a matrix library workspace of "
         f"{CUBLAS_WORKSPACE_HOPPER_BYTES // MIB} MiB, the largest of any card reported, and "
-        f"{LOADED_KERNELS_BYTES / 1e6:.0f} MB of loaded kernels are part of what is needed (--card names one)",
+        f"{LOADED_KERNELS_BYTES / MIB:.0f} MiB of loaded kernels are part of what is needed (--card names one)",
         _FRAGMENTATION,
         *([_UNTESTED] if untested else []),
     )

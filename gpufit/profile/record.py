@@ -464,6 +464,9 @@ class Shard(Record, frozen=True, kw_only=True):
     """The share of the KV cache that one of them holds: KV heads are divided, a latent is not."""
     refusal: str = ""
     """Why the engine cannot divide it so; empty where it can."""
+    layout: Layout | None = None
+    """How what one of them holds lies over the layers, which may be spread over further cards; absent in older
+    profiles."""
 
 
 class Layout(Record, frozen=True, kw_only=True):
@@ -481,6 +484,10 @@ class Layout(Record, frozen=True, kw_only=True):
     linear_elements: Size
     largest_linear_elements: Size
     """Of a single matrix, which some kernels dequantise whole."""
+    largest_layer_rest_bytes: Size | None = None
+    """The most that a layer holds beside those matrices; absent in older profiles, as what follows."""
+    largest_layer_linear_elements: Size | None = None
+    """The most elements of those matrices in a layer."""
     shards: tuple[Shard, ...] = ()
 
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
-from gpufit.profile.record import Parts
+from gpufit.profile.record import Parts, Precision
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.plans import ArrangementFigures
+from gpufit.report.precision_words import compute_words, computed_in, dtypes_of
 from gpufit.report.prices import BookFigures, Price, ThroughputFigures
 from gpufit.units import format_size, format_tokens
 
@@ -113,20 +114,22 @@ def max_context_text(row: CardRow) -> str:
 
 def lots_text(row: CardRow) -> str:
     """What to order: lots, cards in a lot, idle cards, and how the cards share the work."""
-    if row.lots is None:
+    return order_words(row.lots, row.lot_size, row.idle_cards, *shared_words(row))
+
+
+def shared_words(row: CardRow) -> list[str]:
+    """How a row's cards share the work, and whether its copies span machines; nothing of a single card."""
+    shared = [] if row.arrangement in (None, "single") else [str(row.arrangement)]
+    return [*shared, "spans machines"] if row.arrangements and row.arrangements[0].spans_machines else shared
+
+
+def order_words(lots: int | None, lot_size: int, idle_cards: int | None, *more: str) -> str:
+    """`2 x 2 (1 idle)`, in brackets what else is said of it; `-` where no number of lots serves."""
+    if lots is None:
         return "-"
-    text = f"{row.lots} x {row.lot_size}" if row.lot_size > 1 else str(row.lots)
-    remarks = [f"{row.idle_cards} idle"] if row.idle_cards else []
-    if row.arrangement is not None and row.arrangement != "single":
-        remarks.append(row.arrangement)
+    text = f"{lots} x {lot_size}" if lot_size > 1 else str(lots)
+    remarks = [*([f"{idle_cards} idle"] if idle_cards else ()), *more]
     return f"{text} ({', '.join(remarks)})" if remarks else text
-
-
-def _computed_in(document: FitDocument) -> str | None:
-    """The dtypes that matrices are multiplied in, or whatever was seen to be computed; None where nothing was."""
-    compute = document.precision.compute
-    dtypes = [one.dtypes for one in compute if one.family == "matmul"] or [one.dtypes for one in compute]
-    return "/".join(sorted({dtype for some in dtypes for dtype in some})) or None
 
 
 def _held_for(document: FitDocument, row: CardRow) -> str:
@@ -194,6 +197,8 @@ PRICE_COLUMNS: tuple[Column, ...] = (
     _column("price_age_days", "price age (days)", _of_first_book(lambda book: book.age_days), on_screen=False),
     _column("price_notes", "price notes", _of_first_book(lambda book: "; ".join(book.notes)), on_screen=False),
     *(_term_column("total_price", "price", days, lambda price: price.total_price) for days in TERMS),
+    _column("odd_prices", "odd prices", lambda document, row: _odd_prices(row), on_screen=False),
+    *(_term_column("idle_price", "price of idle cards", days, lambda price: price.idle_price) for days in TERMS),
     _column("inputs_per_second", "inputs/s", _of_throughput(lambda one: one.inputs_per_second), on_screen=False),
     _column(
         "generated_tokens_per_second",
@@ -223,6 +228,28 @@ PRICE_COLUMNS: tuple[Column, ...] = (
     ),
 )
 """Prices, speed and cost: of the row's first seller; `rows.by_seller` gives a row for each."""
+
+
+def _of_precision(key: str, title: str, value: Callable[[Precision], Value]) -> Column:
+    return _column(key, title, lambda document, row: value(document.precision), on_screen=False)
+
+
+PRECISION_COLUMNS: tuple[Column, ...] = (
+    _of_precision("stored_dtype", "stored", lambda one: dtypes_of(one.stored)),
+    _of_precision("resident_dtype", "resident", lambda one: dtypes_of(one.resident)),
+    _of_precision("compute_dtype", "compute", compute_words),
+    _of_precision("kv_dtype", "KV dtype", lambda one: dtypes_of(one.kv)),
+    _of_precision(
+        "quantization", "quantised", lambda one: None if one.quantization is None else one.quantization.method
+    ),
+)
+"""What the files hold, what is held in memory, what operations run in and what the cache holds, each by itself."""
+
+
+def _odd_prices(row: CardRow) -> str | None:
+    """Which of the first seller's prices are hardly meant, and why."""
+    odd = [price for price in row.prices if price.book == row.prices[0].book and price.odd]
+    return "; ".join(f"{price.term_days} days: {price.odd}" for price in odd) or None
 
 
 def _day(day: datetime.date | None) -> str | None:
@@ -284,10 +311,16 @@ COLUMNS: tuple[Column, ...] = (
     _column("lot_size_cards", "lot size", lambda document, row: row.lot_size, on_screen=False),
     Column("lots", "lots", lambda document, row: row.lots, lambda document, row: lots_text(row)),
     _column("idle_cards", "idle cards", lambda document, row: row.idle_cards, on_screen=False),
+    _column("idle_hosts_copies", "idle could host (copies)", lambda document, row: row.idle_hosts_copies, False),
+    _column(
+        "idle_hosts_sequences", "idle could host (sequences)", lambda document, row: row.idle_hosts_sequences, False
+    ),
+    _column("machines", "machines", _of_plan(lambda one: one.machines), on_screen=False),
     *PRICE_COLUMNS,
     _column("engine_version", "version", lambda document, row: document.engine.version, on_screen=False),
     _column("attention", "attention", lambda document, row: document.engine.attention, on_screen=False),
-    _column("dtype", "dtype", lambda document, row: _computed_in(document), on_screen=False),
+    _column("dtype", "dtype", lambda document, row: computed_in(document.precision), on_screen=False),
+    *PRECISION_COLUMNS,
     _column("holds_for", "holds for", lambda document, row: _held_for(document, row), on_screen=False),
     _column("remarks", "remarks", lambda document, row: "; ".join(row.remarks), on_screen=False),
     _column("evidence", "evidence", lambda document, row: str(row.evidence)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpufit.advice.verdict import Verdict
 from gpufit.report.cells import COLUMNS, SCREEN_COLUMNS, Column, Value
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument, scenario_title
@@ -44,7 +45,27 @@ def _command(row: CardRow) -> str | None:
     return None if row.start is None else row.start.serve_command
 
 
+def _why_not(document: FitDocument, row: CardRow) -> str:
+    """What is in the way of a start that does not surely serve, in short; the notes and details say more."""
+    start = row.start
+    if start is None:
+        return "memory not known"
+    if row.verdict is Verdict.FITS:
+        return ""
+    if start.kv_pool_bytes < 0:
+        part = max(start.parts, key=lambda one: one.size_bytes)
+        return f"{part.name.replace('_', ' ')}: {format_size(-start.kv_pool_bytes)} short"
+    if start.kv_pool_bytes < start.kv_needed_bytes:
+        return f"KV pool: {format_size(start.kv_needed_bytes - start.kv_pool_bytes)} short"
+    if start.max_num_seqs < document.scenario.concurrency:
+        return f"{start.max_num_seqs:,} sequences a step"
+    if start.kv_pool_lower_bytes < start.kv_needed_bytes:
+        return f"KV pool: up to {format_size(start.kv_needed_bytes - start.kv_pool_lower_bytes)} short"
+    return "not the pool: see notes"
+
+
 START_COLUMNS: tuple[Column, ...] = (
+    Column("why_not", "why not", _why_not, _why_not),
     _start("start_tensor_parallel_size", "ranks of the start", lambda one: one.tensor_parallel_size, _count),
     _start("gpu_memory_utilization", "utilization", lambda one: one.gpu_memory_utilization),
     _start("least_gpu_memory_utilization", "least utilization", lambda one: one.least_gpu_memory_utilization),
@@ -78,10 +99,11 @@ _ON_SCREEN = (
     "capacity_bytes",
     "weights_bytes",
     "kv_pool_bytes",
-    "kv_tokens",
+    "headroom_bytes",
+    "why_not",
     "max_concurrency",
     "max_context_tokens",
-    "cards_needed",
+    "lots",
     "evidence",
 )
 """What people see of a server's starts."""
@@ -106,7 +128,7 @@ def screen_columns_of(document: FitDocument) -> tuple[Column, ...]:
     return tuple(by_key[key] for key in _ON_SCREEN)
 
 
-_WORDS = ("card", "verdict", "binding", "evidence")
+_WORDS = ("card", "verdict", "binding", "why_not", "evidence")
 
 
 def reads_left(column: Column) -> bool:

@@ -57,12 +57,22 @@ def _phases(phases: Sequence[PhaseDifference]) -> Iterator[str]:
     for phase in phases:
         if phase.difference_bytes is None:
             yield f"{phase.phase}: {'B' if phase.a is None else 'A'} alone has it"
-    within = [phase for phase in shared if not phase.beyond_intervals]
+    for phase in shared:
+        parts = [] if phase.beyond_intervals else [part for part in phase.parts if _matters(phase, part)]
+        if parts:
+            in_all = "no difference beyond the intervals" if phase.difference_bytes else "the same"
+            yield f"{phase.phase}: {in_all} in all, but {_named(parts)}"
+    within = [phase for phase in shared if not _told(phase)]
     equal = [phase for phase in within if not phase.difference_bytes]
     if len(equal) == len(within) and within:
         yield f"{_listed(equal)}: the same to the byte"
     elif within:
         yield f"{_listed(within)}: no difference beyond the intervals"
+
+
+def _told(phase: PhaseDifference) -> bool:
+    """Whether a sentence of its own has said how a phase differs, in all or in some part."""
+    return bool(phase.beyond_intervals) or any(_matters(phase, part) for part in phase.parts)
 
 
 def _listed(phases: Sequence[PhaseDifference]) -> str:
@@ -79,13 +89,16 @@ def _how_much(phase: PhaseDifference) -> str:
 
 def _mostly(phase: PhaseDifference) -> str:
     """The parts that most of a difference lies in, where there are several."""
-    parts = sorted(
-        (part for part in phase.parts if part.difference_bytes), key=lambda one: -abs(one.difference_bytes or 0)
-    )
+    parts = [part for part in phase.parts if part.difference_bytes]
     if not parts:
         return ""
-    named = [f"{PART_TITLES[one.part]} {signed_size(one.difference_bytes or 0)}" for one in parts[:MOST_PARTS]]
-    return f", {'in' if len(parts) <= MOST_PARTS else 'mostly in'} {', '.join(named)}"
+    return f", {'in' if len(parts) <= MOST_PARTS else 'mostly in'} {_named(parts)}"
+
+
+def _named(parts: Sequence[PartDifference]) -> str:
+    """The largest differences by their parts: `weights +202.65 GiB, temporaries +95.75 GiB`."""
+    largest = sorted(parts, key=lambda one: -abs(one.difference_bytes or 0))[:MOST_PARTS]
+    return ", ".join(f"{PART_TITLES[one.part]} {signed_size(one.difference_bytes or 0)}" for one in largest)
 
 
 def _look_first(differences: Sequence[Difference], parts: set[str]) -> str:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from gpufit import __version__
 from gpufit.advice.arrangements import Plan
 from gpufit.advice.changes import NearestChange
+from gpufit.advice.machines import spanning_words, spans
 from gpufit.advice.throughput import NoThroughput, Throughput
-from gpufit.advice.verdict import CardVerdict, Verdict
+from gpufit.advice.verdict import CardVerdict, Devices, Verdict
 from gpufit.catalog.offers import Offers
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
 from gpufit.memory.carry_words import rules, rules_without_card
@@ -34,6 +35,7 @@ from gpufit.profile.record import (
 )
 from gpufit.report.basis import not_run_note, scenario_ran
 from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
+from gpufit.report.precision_words import held_words
 from gpufit.report.prices import (
     BookFigures,
     Price,
@@ -46,7 +48,7 @@ from gpufit.report.prices import (
 )
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.workload import workload_words
-from gpufit.units import format_size
+from gpufit.units import counted, format_size
 
 SCHEMA_VERSION = 2
 
@@ -119,6 +121,10 @@ class CardRow(Record, frozen=True, kw_only=True):
     """Of the first seller that has a price; `prices` has each seller's own."""
     lots: int | None
     idle_cards: int | None
+    idle_hosts_copies: int | None = None
+    """Whole further copies of the model that the idle cards could host; null where no number of cards serves."""
+    idle_hosts_sequences: int | None = None
+    """Sequences at once that those surely serve, of this length; null where that is not known."""
     prices: tuple[Price, ...]
     """Every term of every seller that has a price; of the first book where none has."""
     remarks: tuple[str, ...]
@@ -128,7 +134,10 @@ class CardRow(Record, frozen=True, kw_only=True):
     """Every way in which this card, taken several times, surely serves the scenario, fewest cards first: the first is
     what `arrangement`, `cards_needed`, `lots` and `prices` are of."""
     changes: tuple[ChangeFigures, ...] = ()
-    """What would make the scenario surely fit one card."""
+    """What would make the scenario surely fit one card, or fewer of them."""
+    no_plan: str = ""
+    """Why no number of this card is named, and which plans were tried; empty where some plan serves. It is the last of
+    the `remarks`, too."""
     start: StartFigures | None = None
     """A server's start on so many of this card as it has ranks, and all other figures are those of one rank; null
     where the engine sizes no KV pool, and on a card of unknown memory."""
@@ -147,6 +156,8 @@ class CardAdvice:
     plans: tuple[Plan, ...] = ()
     """Fewest cards first."""
     changes: tuple[NearestChange, ...] = ()
+    no_plan: str = ""
+    """Why there is none, in words."""
 
 
 class FitDocument(Record, frozen=True, kw_only=True):
@@ -243,12 +254,9 @@ def _assumptions(profile: Profile, rows: Sequence[CardRow]) -> tuple[str, ...]:
 
 
 def _holds_for(profile: Profile, rows: Sequence[CardRow]) -> str:
-    engine, weights = profile.engine, "/".join(share.dtype for share in profile.precision.resident)
+    engine, model = profile.engine, profile.model.name
     cards = rows[0].name if len(rows) == 1 else "each card by itself" if rows else "no card in particular"
-    return (
-        f"{profile.model.name}, {engine.name} {engine.version} ({engine.attention}), {weights or 'unknown'} weights, "
-        f"{cards}"
-    )
+    return f"{model}, {engine.name} {engine.version} ({engine.attention}), {held_words(profile.precision)}, {cards}"
 
 
 def _phase_figures(prediction: PhasePrediction, all_needs: Sequence[PhaseNeed]) -> PhaseFigures:
@@ -300,8 +308,10 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         lot_size=offers.lot_size(verdict.card.id),
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
+        idle_hosts_copies=None if best is None else best.remainder.copies,
+        idle_hosts_sequences=None if best is None else best.remainder.sequences,
         prices=prices_of(offered, None if best is None else best.cards_needed, rate),
-        remarks=(*verdict.remarks, *untimed),
+        remarks=with_no_plan((*verdict.remarks, *untimed, *_spanning(profile, verdict)), advice.no_plan),
         evidence=verdict.evidence,
         throughput=None if rate is None else throughput_figures(rate),
         arrangements=arrangement_figures(
@@ -309,26 +319,34 @@ def _card_row(profile: Profile, shape: Shape, advice: CardAdvice, offers: Offers
         ),
         changes=change_figures(advice.changes),
         reason=verdict.reason,
+        no_plan=advice.no_plan,
     )
 
 
-def _cells(count: int) -> str:
-    return "1 cell" if count == 1 else f"{count} cells"
+def with_no_plan(remarks: tuple[str, ...], no_plan: str) -> tuple[str, ...]:
+    """A card's remarks with why no number of it is named, where that is not among them already."""
+    return remarks if not no_plan or no_plan in remarks else (*remarks, no_plan)
+
+
+def _spanning(profile: Profile, verdict: CardVerdict) -> tuple[str, ...]:
+    """What is wrong with a profile's ranks where they do not stand in one machine."""
+    over = Devices(profile.workload.tensor_parallel_size)
+    return (spanning_words(verdict.card, over),) if spans(verdict.card, over) else ()
 
 
 def _notes(profile: Profile, shape: Shape) -> list[str]:
     notes = [f"{profile.evidence} with {words}" for words in workload_words(profile.workload)]
     notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
-        notes.append(f"the profile is unfinished: {_cells(len(profile.measured_cells))} measured so far")
+        notes.append(f"the profile is unfinished: {counted(len(profile.measured_cells), 'cell')} measured so far")
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
     if limits:
         smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)
         ceiling = profile.workload.memory_limit_bytes
         held = "" if ceiling is None else f" under a limit of {format_size(ceiling)}"
         notes.append(
-            f"{_cells(len(limits))} ran out of memory on {profile.environment.device.name}{held}, the smallest at "
-            f"context {smallest.context_tokens} x {smallest.concurrency}"
+            f"{counted(len(limits), 'cell')} ran out of memory on {profile.environment.device.name}{held}, the "
+            f"smallest at context {smallest.context_tokens} x {smallest.concurrency}"
         )
     if scenario_ran(profile, shape) is False:
         notes.append(not_run_note(profile))
@@ -337,7 +355,7 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     if model is not None and distance > 1:
         notes.append(
             f"the scenario lies {distance:,.{1 if distance < 1000 else 0}f} times beyond what was {profile.evidence} "
-            f"(up to {model.max_cached_tokens} tokens, {model.max_concurrency} sequences, {model.max_total_tokens} "
-            "tokens in all): scaled, with a wider interval"
+            f"(up to {counted(model.max_cached_tokens, 'token')}, {counted(model.max_concurrency, 'sequence')}, "
+            f"{counted(model.max_total_tokens, 'token')} in all): scaled, with a wider interval"
         )
     return notes

@@ -14,6 +14,7 @@ from gpufit import __version__
 from gpufit.advice.verdict import Verdict
 from gpufit.profile.record import Evidence, Record, weakest
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.prices import Price
 
 SCHEMA_VERSION = 1
 
@@ -33,6 +34,9 @@ class CardForAll(Record, frozen=True, kw_only=True):
     lot_size: int
     lots: int | None
     idle_cards: int | None
+    prices: tuple[Price, ...] = ()
+    """Every term of every seller, for the lots of all cards that are needed; what work costs depends on the scenario,
+    and stands there."""
 
 
 class ProfileAnswer(Record, frozen=True, kw_only=True):
@@ -127,6 +131,10 @@ def _for_all(documents: Sequence[FitDocument]) -> Iterable[CardForAll]:
             lot_size=tightest.lot_size,
             lots=tightest.lots,
             idle_cards=tightest.idle_cards,
+            prices=tuple(
+                msgspec.structs.replace(price, cost_per_million_tokens=None, cost_per_thousand_inputs=None)
+                for price in tightest.prices
+            ),
         )
 
 

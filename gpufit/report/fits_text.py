@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
-from gpufit.report.cells import SYMBOLS, lots_text
+from gpufit.report.cells import SYMBOLS, order_words, shared_words
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import CardForAll, FitsDocument, ProfileAnswer, scenario_title
-from gpufit.units import format_tokens
+from gpufit.report.offer_lines import OfferLine, offer_lines
+from gpufit.units import counted, format_tokens
 
-LEGEND = (
-    "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown; beside it the lots to order, - where no number serves"
-)
+_SIGNS = "one card: ✓ fits, ≈ too close, ✗ does not fit, ? unknown"
+LEGEND = f"{_SIGNS}; beside it the lots to order (of each seller, where lots differ), - where no plan serves"
 """What the signs of a matrix mean."""
+LEGEND_IN_CARDS = f"{_SIGNS}; beside it the cards that serve, - where no plan does"
+"""The same of a matrix in cards."""
 
 SEVERAL = "several"
 """What is not said of one card but of several together: they serve what one alone does not."""
@@ -47,8 +49,8 @@ def fits_headline(document: FitsDocument) -> list[str]:
     cards = len(document.documents[0].cards)
     modelled = any(one.scenario_ran is False for one in document.documents)
     lines = [
-        f"{_counted(len(document.profiles), 'profile')} x {_counted(len(scenarios), 'scenario')}, "
-        f"{_counted(cards, 'card')} · evidence: {document.evidence}"
+        f"{counted(len(document.profiles), 'profile')} x {counted(len(scenarios), 'scenario')}, "
+        f"{counted(cards, 'card')} · evidence: {document.evidence}"
         f"{', by a model where a shape was not run' if modelled else ''}"
     ]
     for answer in document.profiles:
@@ -59,12 +61,48 @@ def fits_headline(document: FitsDocument) -> list[str]:
     return lines + [f"{scenario_title(one)} = {_shape(one)}" for one in scenarios if one.scenario.name]
 
 
+@dataclass(frozen=True)
+class Orders:
+    """What sellers ask for the cards that serve all scenarios of a profile, one after another."""
+
+    title: str
+    lines: tuple[OfferLine, ...]
+
+
 def matrices(document: FitsDocument) -> list[Matrix]:
-    """Cards x scenarios, a table a profile; cards x profiles in one table where there is one scenario."""
+    """Cards x scenarios in lots, a table a profile; cards x profiles in one table where there is one scenario."""
+    return _matrices(document, _lots)
+
+
+def matrices_in_cards(document: FitsDocument) -> list[Matrix]:
+    """The same in cards, whatever lots they are sold in."""
+    return _matrices(document, _cards)
+
+
+def all_in_turn(document: FitsDocument) -> list[Orders]:
+    """What to order for all scenarios of each profile and what it costs; nothing where there is one scenario, or where
+    nobody has a price."""
+    if len(document.documents) == len(document.profiles):
+        return []
+    return [orders for orders in to_order(document) if any(line.priced for line in orders.lines)]
+
+
+def to_order(document: FitsDocument) -> list[Orders]:
+    """What to order for each profile, at its only scenario or at all of them in turn, whether it has prices or not."""
+    several, turns = len(document.profiles) > 1, len(document.documents) > len(document.profiles)
+    found = []
+    for answer in document.profiles:
+        title = f"to order for {_FOR_ALL}" if turns else "to order"
+        lines = offer_lines(answer.cards_for_all, document.of(answer)[0].offer_books)
+        found.append(Orders(f"{answer.label}: {title}" if several else title, lines))
+    return found
+
+
+def _matrices(document: FitsDocument, ordered: _InWords) -> list[Matrix]:
     if len(document.documents) == len(document.profiles):
         headers = ("card", *(answer.label for answer in document.profiles))
-        return [Matrix("", headers, _rows(document.documents), document.documents)]
-    return [_matrix(document, answer) for answer in document.profiles]
+        return [Matrix("", headers, _rows(document.documents, ordered), document.documents)]
+    return [_matrix(document, answer, ordered) for answer in document.profiles]
 
 
 def verdict_lines(document: FitsDocument) -> list[str]:
@@ -82,7 +120,9 @@ def verdict_lines(document: FitsDocument) -> list[str]:
         )
     for one in document.unserved:
         whose = f"{document.label(one)}: " if several else ""
-        lines.append(f"{whose}no card serves {scenario_title(one)}, neither alone nor several of it")
+        lines.append(
+            f"{whose}no card serves {scenario_title(one)} by any of the plans tried, neither alone nor several of it"
+        )
     return lines
 
 
@@ -91,34 +131,51 @@ def section_title(document: FitsDocument, one: FitDocument) -> str:
     return f"{scenario_title(one)} · {document.label(one)}"
 
 
-def _matrix(document: FitsDocument, answer: ProfileAnswer) -> Matrix:
+def _matrix(document: FitsDocument, answer: ProfileAnswer, ordered: _InWords) -> Matrix:
     scenarios = document.of(answer)
     headers = ["card", *(scenario_title(one) for one in scenarios), _FOR_ALL]
-    for_all = {card.card: [_order(card)] for card in answer.cards_for_all}
+    for_all = {card.card: [ordered(card)] for card in answer.cards_for_all}
     if len(_tightest(answer)) > 1:
         headers.append("decided by")
         for card in answer.cards_for_all:
             for_all[card.card].append(card.tightest_scenario)
-    rows = tuple((*row, *for_all[row[0]]) for row in _rows(scenarios))
+    rows = tuple((*row, *for_all[row[0]]) for row in _rows(scenarios, ordered))
     return Matrix(answer.label if len(document.profiles) > 1 else "", tuple(headers), rows, scenarios)
 
 
-def _order(card: CardForAll) -> str:
-    """What to order for all scenarios: `2 x 2 (1 idle)`; `-` where some scenario is not served."""
-    if card.lots is None:
+_InWords = Callable[[CardRow | CardForAll], str]
+"""What to take of a card, in words."""
+
+
+def _lots(card: CardRow | CardForAll) -> str:
+    """What to order: `2 x 2 (1 idle)`, of each seller where their lots differ; `-` where no number of them serves."""
+    of_sellers = {
+        (price.lots, price.lot_size or 1, price.idle_cards): None
+        for price in card.prices
+        if price.price_per_lot is not None
+    }
+    shared = shared_words(card) if isinstance(card, CardRow) else []
+    lots = list(of_sellers) or [(card.lots, card.lot_size, card.idle_cards)]
+    said = " or ".join(order_words(*one) for one in lots[:-1])
+    last = order_words(*lots[-1], *shared)
+    return last if card.lots is None or not said else f"{said} or {last}"
+
+
+def _cards(card: CardRow | CardForAll) -> str:
+    """How many cards: `3 (replicas)`; `-` where no number of them serves."""
+    if card.cards_needed is None:
         return "-"
-    idle = f" ({card.idle_cards} idle)" if card.idle_cards else ""
-    return f"{card.lots} x {card.lot_size}{idle}" if card.lot_size > 1 else str(card.lots)
+    shared = ", ".join(shared_words(card)) if isinstance(card, CardRow) else ""
+    return f"{card.cards_needed:,} ({shared})" if shared else f"{card.cards_needed:,}"
 
 
-def _rows(documents: Sequence[FitDocument]) -> tuple[tuple[str, ...], ...]:
+def _rows(documents: Sequence[FitDocument], ordered: _InWords) -> tuple[tuple[str, ...], ...]:
     """A row a card, a column a document, whose cards are the same."""
     columns = [{row.card: row for row in document.cards} for document in documents]
-    return tuple((card, *(_cell(column[card]) for column in columns)) for card in columns[0])
-
-
-def _cell(row: CardRow) -> str:
-    return f"{SYMBOLS[row.verdict][0]} {lots_text(row)}"
+    return tuple(
+        (card, *(f"{SYMBOLS[column[card].verdict][0]} {ordered(column[card])}" for column in columns))
+        for card in columns[0]
+    )
 
 
 def _for_all(answer: ProfileAnswer) -> list[str]:
@@ -165,7 +222,3 @@ def _shape(document: FitDocument) -> str:
         return f"sequences of {format_tokens(scenario.context_tokens)} tokens{new} x {scenario.concurrency} at once"
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
     return f"context {format_tokens(scenario.context_tokens)}{new} x {scenario.concurrency} at once"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"

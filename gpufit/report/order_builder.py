@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpufit.advice.lots import to_the_cent
+from gpufit.advice.machines import cards_in_one, machine_words, machines_for, spanning_words
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
 from gpufit.advice.throughput import NoThroughput
 from gpufit.advice.verdict import Verdict, arrangement_of
+from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
 from gpufit.profile.record import Evidence
@@ -30,11 +33,11 @@ from gpufit.report.order_environment import environment_rows
 from gpufit.report.order_judged import Judged, blockers, spread_words, unproven
 from gpufit.report.order_notes import better_use, work_notes
 from gpufit.report.order_pieces import completion_of, pieces_of
-from gpufit.report.order_text import counted
+from gpufit.units import counted
 
 
 def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: OfferBook) -> OrderDocument:
-    """Put plan and figures together. Without a plan, since no number of cards serves the scenario, the document says
+    """Put plan and figures together. Without a plan, since none that was tried serves the scenario, the document says
     why and names nothing to order."""
     row, worker = judged.row, judged.worker
     against = tuple(blockers(judged, plan, ask))
@@ -97,6 +100,11 @@ def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
         devices_per_card=card.devices_per_card,
         arrangement=None if plan is None else _arrangement(judged, plan),
         ranks=judged.over.count,
+        tensor_parallel_size=judged.over.tensor,
+        pipeline_parallel_size=judged.over.stages,
+        cards_per_machine=cards_in_one(card),
+        machines=None if plan is None else machines_for(card, judged.over, plan.workers),
+        machine=machine_words(card),
         cards_needed=None if lots is None else lots.cards - lots.idle_cards,
         lot_size=row.lot_size,
         lots=None if lots is None else lots.lots,
@@ -112,7 +120,7 @@ def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
     return Idle(
         cards=left.cards,
         cost_share=left.cost_share,
-        price=None if cost.total_price is None else cost.total_price * left.cost_share,
+        price=None if cost.total_price is None else to_the_cent(cost.total_price * left.cost_share),
         copies=left.copies if fits else None,
         sequences=left.sequences if fits else None,
     )
@@ -126,9 +134,10 @@ def _cost(plan: Plan | None, judged: Judged, book: OfferBook) -> Cost:
         currency=book.currency,
         date=book.date,
         price_per_lot=price,
-        total_price=None if price is None or plan is None else price * plan.lots.lots,
+        total_price=None if price is None or plan is None else plan.lots.price(price),
         stale=any(one.stale for one in judged.worker.offer_books),
         indicative=book.indicative,
+        odd=None if plan is None else odd_prices(book.offer(judged.card.id)).get(plan.term_days),
     )
 
 
@@ -143,7 +152,7 @@ def _term(option: TermOption, card: Card, book: OfferBook) -> TermFigures:
         cards=None if lots is None else lots.cards,
         lots=None if lots is None else lots.lots,
         price_per_lot=price,
-        total_price=None if price is None or lots is None else price * lots.lots,
+        total_price=None if price is None or lots is None else lots.price(price),
     )
 
 
@@ -229,5 +238,7 @@ def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferB
             yield from better_use(plan, ask, judged.at_once, judged.card, cost, book)
     yield from judged.worker.notes
     # Why there is no throughput is said above, and what decides the verdict among what speaks against the order.
-    said = [plan.rate.why if plan is not None and isinstance(plan.rate, NoThroughput) else None, judged.row.reason]
+    said = [judged.row.reason, judged.row.no_plan, spanning_words(judged.card, judged.over)]
+    if plan is not None and isinstance(plan.rate, NoThroughput):
+        said.append(plan.rate.why)
     yield from (line for line in judged.row.remarks if line not in said)

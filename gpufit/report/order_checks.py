@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from gpufit.advice.machines import devices_in_one, spans
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
@@ -22,8 +23,7 @@ from gpufit.report.order_document import Check, Saved
 from gpufit.report.order_environment import least_driver_for, torch_seen
 from gpufit.report.order_judged import Judged
 from gpufit.report.order_pieces import FOLDER, MARKER
-from gpufit.report.order_text import counted
-from gpufit.units import MIB, format_size
+from gpufit.units import MIB, counted, format_size
 
 _NVIDIA_SMI = (
     "nvidia-smi --query-gpu=index,name,pci.device_id,memory.total,memory.used,driver_version,ecc.mode.current,"
@@ -52,7 +52,7 @@ def arrival_checks(judged: Judged, devices: int, plan: Plan, ask: Ask) -> list[C
     `devices` are those of all that is ordered. One check decides whether the card holds the scenario.
     """
     card, worker, row, profile = judged.card, judged.worker, judged.row, judged.profile
-    found = [_cards(judged, devices), *_links(card, judged.over.count), _torch(judged, devices)]
+    found = [_cards(judged, devices), *_links(card, judged.over), _torch(judged, devices)]
     if profile is None:
         return [*found, *_started(worker, row), *_served(worker, row)]
     if judged.over.count > 1:
@@ -76,16 +76,24 @@ def _cards(judged: Judged, devices: int) -> Check:
     return Check(title="the cards", command=_NVIDIA_SMI, expect=f"{found}; memory.used near 0{driver}{whole}")
 
 
-def _links(card: Card, ranks: int) -> Iterator[Check]:
+def _links(card: Card, over: Devices) -> Iterator[Check]:
     """How the devices of one worker reach each other; nothing where a worker has one."""
-    if ranks == 1 or card.vendor != "NVIDIA":
+    if over.count == 1 or card.vendor != "NVIDIA":
         return
     link = "note it: the catalog knows no link of this card" if card.peer_link is None else card.peer_link.kind
-    yield Check(
-        title="the links",
-        command="nvidia-smi topo -m",
-        expect=f"the {ranks} devices of each worker in one machine; between them, by the catalog: {link}",
-    )
+    between = f"between them, by the catalog: {link}"
+    if spans(card, over):
+        expect = f"{devices_in_one(card)} devices in each machine; {between}; what machines exchange is not modelled"
+    elif over.tensor == 1:
+        expect = f"in a machine {between}; between machines their network, which nothing here describes: note it"
+    elif over.stages == 1:
+        expect = f"the {over.tensor} devices of each worker in one machine; {between}"
+    else:
+        expect = (
+            f"the {over.tensor} devices of each stage in one machine; {between}; between stages in different machines "
+            "their network, which nothing here describes: note it"
+        )
+    yield Check(title="the links", command="nvidia-smi topo -m", expect=expect)
 
 
 def _torch(judged: Judged, devices: int) -> Check:

@@ -30,7 +30,7 @@ class Readiness(enum.StrEnum):
 
 
 class OrderedCard(Record, frozen=True, kw_only=True):
-    """The card, and how many of it are paid for; counts are null where no number of cards serves the scenario."""
+    """The card, and how many of it are paid for; counts are null where no plan serves the scenario."""
 
     card: str
     """The card's id in the catalog."""
@@ -39,9 +39,20 @@ class OrderedCard(Record, frozen=True, kw_only=True):
     devices_per_card: int
     """Devices that software sees for one card."""
     arrangement: str | None
-    """`single`, `replicas`, `sharded` or `pipeline`, as `gpufit fit` has it; several workers may each be divided."""
+    """`single`, `replicas`, `sharded`, `pipeline` or `sharded+pipeline`, as `gpufit fit` has it; several workers may
+    each be divided."""
     ranks: int
     """Devices that one worker is divided over."""
+    tensor_parallel_size: int = 1
+    """Devices of those that share every layer, or every layer of a stage: they stand in one machine."""
+    pipeline_parallel_size: int = 1
+    """Stages that the layers are spread over."""
+    cards_per_machine: int | None = None
+    """The most of the card in one machine."""
+    machines: int | None = None
+    """The fewest machines for the workers."""
+    machine: str = ""
+    """The same in words, with what it rests on."""
     cards_needed: int | None
     lot_size: int
     """Cards in a lot; a lot cannot be split."""
@@ -97,6 +108,8 @@ class Cost(Record, frozen=True, kw_only=True):
     """Whether the prices are so old that they have to be asked for again."""
     indicative: bool
     """Whether they are public figures that nobody offers."""
+    odd: str | None = None
+    """Why the price is hardly meant, in words; null where nothing is odd about it."""
 
 
 class Work(Record, frozen=True, kw_only=True):

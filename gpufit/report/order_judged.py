@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
+from gpufit.advice.machines import spanning_words, spans
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import HOURS_A_DAY
 from gpufit.advice.verdict import Devices, Verdict
@@ -14,8 +15,8 @@ from gpufit.catalog.record import Card
 from gpufit.profile.record import Environment, Evidence, Profile
 from gpufit.report.document import CardRow, FitDocument, Scenario
 from gpufit.report.order_environment import not_installable
-from gpufit.report.order_text import counted, hours_figure, more_workers
-from gpufit.units import format_size
+from gpufit.report.order_text import hours_figure, more_workers
+from gpufit.units import counted, format_size
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class Judged:
 def blockers(judged: Judged, plan: Plan | None, ask: Ask) -> Iterator[str]:
     """What speaks against the order, each with what to do about it."""
     if judged.row.verdict is not Verdict.FITS:
-        yield _verdict_words(judged.row)
+        yield _verdict_words(judged)
+    if spans(judged.card, judged.over):
+        yield spanning_words(judged.card, judged.over)
     environment = not_installable(judged.worker.engine, judged.card)
     if environment is not None:
         yield environment
@@ -85,7 +88,8 @@ def blockers(judged: Judged, plan: Plan | None, ask: Ask) -> Iterator[str]:
         )
 
 
-def _verdict_words(row: CardRow) -> str:
+def _verdict_words(judged: Judged) -> str:
+    row = judged.row
     if row.capacity_bytes is None:
         return f"{row.card}: unknown: nobody has reported how much memory software sees on it, so nothing is claimed"
     if row.start is not None:
@@ -96,7 +100,9 @@ def _verdict_words(row: CardRow) -> str:
             f"{format_size(row.need_upper_bytes)} are needed"
         )
     if row.verdict is Verdict.DOES_NOT_FIT:
-        return f"{row.card}: does not fit, and no number of them serves it: {why}; gpufit fit names cards that do"
+        no_plan = judged.asked.cards[0].no_plan or "the plan that was tried does not serve it"
+        reasons = f"and {no_plan}: {why}" if no_plan != why else no_plan
+        return f"{row.card}: does not fit, {reasons}; gpufit fit names cards that do"
     if row.reason is not None:
         return f"{row.card}: too close: {why}: on one such card, before more are ordered"
     return f"{row.card}: too close: {why}; measure on one such card before more are ordered"
@@ -148,9 +154,14 @@ def _divided_words(judged: Judged) -> str:
     """Over what a copy is divided that the profile, or the start that was asked for, is not of; empty where it is
     not."""
     over, profile, start = judged.over, judged.profile, judged.asked.cards[0].start
-    asked = over.count if start is None else start.tensor_parallel_size
+    asked = over.count if start is None else start.tensor_parallel_size * start.pipeline_parallel_size
     if over.count == (asked if profile is None else profile.workload.tensor_parallel_size):
         return ""
+    if over.stages > 1 and over.tensor > 1:
+        return (
+            f"{over.stages} stages, some layers on each (pipeline), and each stage over {over.tensor} devices that "
+            "share every one of them (tensor parallel)"
+        )
     if over.stages > 1:
         return f"{over.stages} devices, some layers on each (pipeline)"
     return f"{over.tensor} devices that share every layer (tensor parallel)"

@@ -10,8 +10,8 @@ from gpufit.advice.throughput import NoThroughput
 from gpufit.catalog.offers import TERMS, OfferBook
 from gpufit.catalog.record import Card
 from gpufit.report.order_document import Cost
-from gpufit.report.order_text import counted, money, more_workers
-from gpufit.units import format_figure
+from gpufit.report.order_text import money, more_workers
+from gpufit.units import counted, format_figure
 
 
 def better_use(plan: Plan, ask: Ask, at_once: int, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:

@@ -6,15 +6,10 @@ from gpufit.profile.record import Evidence
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.order_document import EnvironmentRow, Idle, Margin, OrderDocument, Readiness, TermFigures
-from gpufit.units import format_figure, format_size, format_tokens
+from gpufit.units import counted, format_figure, format_size, format_tokens
 
 Line = tuple[str, str]
 """A label and what stands behind it."""
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """`1 card`, `2 cards`, `1,000 cards`."""
-    return f"1 {one}" if count == 1 else f"{count:,} {many or one + 's'}"
 
 
 def more_workers(workers: int, at_once: int) -> str:
@@ -73,9 +68,10 @@ def ordered_lines(document: OrderDocument) -> list[Line]:
     form = f", {card.form_factor}" if card.form_factor else ""
     lines = [("card", f"{card.name} ({card.card}{form})")]
     if card.lots is None or card.cards_needed is None or card.cards_paid is None:
-        return [*lines, ("cards", "none: no number of them serves the scenario")]
+        return [*lines, ("cards", "none: no plan that was tried serves the scenario")]
     lines += [
         ("cards needed", f"{card.cards_needed:,} ({_arrangement(document)})"),
+        *([("machines", machines_words(document))] if (card.machines or 0) > 1 or card.ranks > 1 else ()),
         ("lots", f"{counted(card.lots, 'lot')} of {counted(card.lot_size, 'card')}"),
         ("cards paid for", f"{card.cards_paid:,}"),
         ("idle cards", "none" if document.idle is None else idle_words(document.idle, document.cost.currency)),
@@ -92,6 +88,14 @@ def _arrangement(document: OrderDocument) -> str:
     ranks = "" if card.ranks == 1 else f"{each} over {card.ranks} devices"
     shared = "" if card.devices_per_card == 1 else f", {card.devices_per_card} devices a card"
     return f"{card.arrangement}: {workers}{ranks}{shared}"
+
+
+def machines_words(document: OrderDocument) -> str:
+    """In how many machines the workers stand, and what has to stand in one."""
+    card = document.card
+    shared = card.tensor_parallel_size
+    together = f"; the {shared} devices that share a layer have to stand in one" if shared > 1 else ""
+    return f"{card.machines} at least: {card.machine}{together}"
 
 
 def idle_words(idle: Idle, currency: str | None) -> str:
@@ -117,6 +121,7 @@ def price_words(document: OrderDocument) -> str:
     date = f", prices of {cost.date}" if cost.date else ", prices without a date"
     warnings = "; public figures, which nobody offers" if cost.indicative else ""
     warnings += "; old: ask again" if cost.stale else ""
+    warnings += f"; odd, {cost.odd}: ask before you count on it" if cost.odd else ""
     return f"{money(cost.total_price, cost.currency)} ({of_lot}); {cost.seller or f'book {cost.book}'}{date}{warnings}"
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fits_text import Orders
 from gpufit.report.markup import Markup, element, joined
+from gpufit.report.offer_lines import OfferLine, day_text, money, offer_lines, offer_words
 from gpufit.report.page_parts import bullets, column_heads, exactly, table
-from gpufit.report.price_text import COST_NOTE, LEFT_HEADERS, cost_headers, cost_rows, day_text, price_lines
+from gpufit.report.price_text import COST_NOTE, LEFT_HEADERS, cost_headers, cost_rows, price_lines
 from gpufit.report.prices import Price
 from gpufit.report.rows import rows_of
 
@@ -21,25 +23,40 @@ def prices_of_page(document: FitDocument) -> Markup:
             "(`gpufit catalog offers --template`, filled in, its folder given to --catalog) puts them here."
         )  # fmt: skip
         return joined([missing, bullets(price_lines(document))])
-    terms = [(f"total, {days} days", False) for days in TERMS]
-    words = [("card", True), ("cards", False), ("lots", False), ("seller", True)]
     caption = (
         f"Offers: {document.offers}. A lot cannot be split; - is a price that the book does not have, or no order."
     )
-    found = [table(caption, column_heads([*words, *terms]), [_row(document, row) for row in priced])]
-    return joined([*found, bullets(price_lines(document)), *_costs(document)])
+    found = _table(caption, [_row(document, row) for row in priced])
+    return joined([found, bullets(price_lines(document)), *_costs(document)])
+
+
+def orders_of_page(orders: Orders) -> Markup:
+    """What to order for all scenarios of a profile, of whom at what price, and what to make of it."""
+    rows = [_line(line, line.lots) for line in orders.lines if line.priced]
+    return joined([_table(orders.title, rows), bullets(offer_words(orders.lines))])
 
 
 def _row(document: FitDocument, row: CardRow) -> Markup:
-    first, by_term = row.prices[0], {price.term_days: price for price in row.prices}
-    day = day_text(document, first)
+    (line,) = offer_lines([row], document.offer_books)
+    return _line(line, lots_text(row))
+
+
+def _table(caption: str, rows: list[Markup]) -> Markup:
+    terms = [(f"total, {days} days", False) for days in TERMS]
+    return table(
+        caption, column_heads([("card", True), ("cards", False), ("lots", False), ("seller", True), *terms]), rows
+    )
+
+
+def _line(line: OfferLine, lots: str) -> Markup:
+    day = day_text(line)
     return element(
         "tr",
-        element("th", row.card, scope="row"),
-        element("td", "-" if row.cards_needed is None else f"{row.cards_needed:,}"),
-        element("td", lots_text(row), class_="wraps"),
-        element("td", first.seller or first.book, element("small", day) if day else None, class_="left wraps"),
-        *(_cell(by_term.get(days)) for days in TERMS),
+        element("th", line.card, scope="row"),
+        element("td", "-" if line.cards_needed is None else f"{line.cards_needed:,}"),
+        element("td", lots, class_="wraps"),
+        element("td", line.seller, element("small", day) if day else None, class_="left wraps"),
+        *(_cell(line.of(days)) for days in TERMS),
     )
 
 
@@ -49,8 +66,9 @@ def _cell(price: Price | None) -> Markup:
         return element("td", "-")
     of_lot, total = price.price_per_lot, price.total_price
     currency = price.currency or "(currency not named)"
-    lot = element("small", exactly(of_lot, f"{of_lot:,.2f}"), f" {currency} a lot") if total != of_lot else None
-    return element("td", "-" if total is None else exactly(total, f"{total:,.2f} {currency}"), lot)
+    lot = element("small", exactly(of_lot, money(of_lot)), f" {currency} a lot") if price.lots != 1 else None
+    odd = element("small", f"odd: {price.odd}") if price.odd else None
+    return element("td", "-" if total is None else exactly(total, f"{money(total)} {currency}"), lot, odd)
 
 
 def _costs(document: FitDocument) -> list[Markup]:

@@ -67,6 +67,7 @@ tbody th small { display: block; font-weight: 400 }
 th:first-child { position: sticky; left: 0 }
 td.words { white-space: normal; text-align: left; min-width: 16rem; max-width: 44rem; overflow-wrap: anywhere }
 td.wraps { white-space: normal; min-width: 6rem }
+thead th { white-space: normal; vertical-align: bottom }
 td.verdict { font-weight: 600; text-align: left }
 tr.total > * { border-top: 2px solid var(--line); font-weight: 600 }
 figure { margin: 0 }

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
-from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, verdict_lines
+from gpufit.report.fits_text import LEGEND, Matrix, all_in_turn, fits_headline, matrices, verdict_lines
 from gpufit.report.markup import Markup, element
 from gpufit.report.page_parts import bullets, section, table
+from gpufit.report.page_prices import orders_of_page
 
 SUMMARY_ID = "summary"
 """What reports refer to as the way back."""
@@ -22,13 +23,14 @@ def report_id(number: int) -> str:
 def summary_of(documents: FitsDocument) -> Markup:
     """How many questions and which, the matrices, and which cards serve all scenarios."""
     counted, *asked = fits_headline(documents)
-    said = verdict_lines(documents)
+    said, orders = verdict_lines(documents), all_in_turn(documents)
     tables = [_matrix(documents, one) for one in matrices(documents)]
     return element(
         "article",
         element("header", element("h1", "Which cards, for every question"), element("p", counted, class_="dim")),
         section("The questions", bullets(asked)),
         section("Cards and scenarios", *tables),
+        *([section("What to order for all scenarios", *map(orders_of_page, orders))] if orders else ()),
         *([section("What serves them", bullets(said))] if said else ()),
         id=SUMMARY_ID,
     )

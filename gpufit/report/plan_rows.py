@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.idle_text import hosts_words
 from gpufit.report.plans import ArrangementFigures, arrangement_words
 from gpufit.units import format_size
 
@@ -30,6 +31,10 @@ class PlanColumn:
         return f"{value:,}" if isinstance(value, int) else value
 
 
+def _hosts(plan: ArrangementFigures) -> str:
+    return hosts_words(plan.idle_hosts_copies, plan.idle_hosts_sequences) if plan.idle_cards else ""
+
+
 PLAN_COLUMNS: tuple[PlanColumn, ...] = (
     PlanColumn("card", "card", lambda row, plan: row.card, words=True),
     PlanColumn("arrangement", "arrangement", lambda row, plan: plan.arrangement, words=True),
@@ -39,6 +44,8 @@ PLAN_COLUMNS: tuple[PlanColumn, ...] = (
     PlanColumn("cards_needed", "cards", lambda row, plan: plan.cards_needed),
     PlanColumn("lots", "lots", lambda row, plan: plan.lots),
     PlanColumn("idle_cards", "idle cards", lambda row, plan: plan.idle_cards),
+    PlanColumn("idle_hosts", "idle could host", lambda row, plan: _hosts(plan), words=True),
+    PlanColumn("machines", "machines", lambda row, plan: plan.machines),
     PlanColumn("need_bytes", "need of each", lambda row, plan: plan.need_bytes),
     PlanColumn("need_upper_bytes", "at most", lambda row, plan: plan.need_upper_bytes),
     PlanColumn("evidence", "evidence", lambda row, plan: str(plan.evidence), words=True),
@@ -55,7 +62,7 @@ def planned(document: FitDocument) -> Iterator[tuple[CardRow, ArrangementFigures
 
 
 def changed(document: FitDocument) -> Iterator[tuple[CardRow, str]]:
-    """(card, what would make one of it do, in words), card by card."""
+    """(card, what would make one of it do, or fewer of it, in words), card by card."""
     for row in document.cards:
         for change in row.changes:
             yield row, change.words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.report.plans import arrangement_words
+from gpufit.report.plans import ArrangementFigures, arrangement_words
 from gpufit.units import format_size
 
 MOST_CARDS = 6
@@ -24,19 +24,32 @@ def plan_lines(document: FitDocument) -> list[str]:
 def _lines(row: CardRow) -> list[str]:
     lines = []
     plans = [
-        f"{one.cards_needed:,} {'card' if one.cards_needed == 1 else 'cards'}: {arrangement_words(one)}, at most "
-        f"{format_size(one.need_upper_bytes)} each"
+        f"{one.cards_needed:,} {'card' if one.cards_needed == 1 else 'cards'}{_machines(one)}: "
+        f"{arrangement_words(one)}, at most {format_size(one.need_upper_bytes)} each"
         for one in row.arrangements
     ]
     if plans:
         lines.append(f"{row.card}: {'; or '.join(plans)}")
-    changes = [one.words for one in row.changes]
-    if changes:
-        lines.append(f"{row.card}, {_one(row)}: {'; '.join(changes)}")
+    one = [change.words for change in row.changes if change.cards_paid is None]
+    fewer = [change.words for change in row.changes if change.cards_paid is not None]
+    if one:
+        lines.append(f"{row.card}, {_one(row)}: {'; '.join(one)}")
+    if fewer:
+        lines.append(
+            f"{row.card}, {'fewer cards' if row.arrangements else 'what several would do with'}: {'; '.join(fewer)}"
+        )
     return lines
+
+
+def _machines(plan: ArrangementFigures) -> str:
+    """In how many machines the stages of a pipeline stand at least, where one is not enough."""
+    if plan.spans_machines:
+        return " (spans machines: not modelled)"
+    staged = plan.pipeline_parallel_size > 1 and plan.machines > 1
+    return f" in {plan.machines:,} machines" if staged else ""
 
 
 def _one(row: CardRow) -> str:
     """What changes are of: as many devices as the start has ranks."""
-    ranks = 1 if row.start is None else row.start.tensor_parallel_size
+    ranks = 1 if row.start is None else row.start.tensor_parallel_size * row.start.pipeline_parallel_size
     return "one card" if ranks == 1 else f"one copy over {ranks}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import lots_text
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.report.prices import Price, ThroughputFigures
+from gpufit.report.idle_text import idle_lines
+from gpufit.report.offer_lines import OfferLine, day_text, offer_lines, offer_words, total_text
+from gpufit.report.offer_lines import money as money
+from gpufit.report.prices import ThroughputFigures
 from gpufit.report.rows import by_seller
 
 PRICE_HEADERS = ("card", "seller", "lots", *(f"total, {days} days" for days in TERMS), "currency", "offered on")
@@ -19,99 +21,29 @@ LEFT_HEADERS = ("card", "seller", "term", "currency", "offered on", "evidence")
 
 def price_rows(document: FitDocument) -> list[list[str]]:
     """The price table: a line for every seller's total of every card that serves the scenario; empty without prices."""
-    return [
-        [
-            sold.card,
-            first.seller or first.book,
-            lots_text(sold),
-            *_totals(sold.prices),
-            first.currency or "",
-            day_text(document, first),
-        ]
-        for row in document.cards
-        for sold in by_seller(row)
-        for first in sold.prices[:1]
-        if any(price.total_price is not None for price in sold.prices)
-    ]
+    lots = {row.card: row for row in document.cards}
+    return [offer_row(line, _lots(lots[line.card], line)) for line in lines_of(document) if line.priced]
 
 
-def _totals(prices: Sequence[Price]) -> list[str]:
-    by_term = {price.term_days: price.total_price for price in prices}
-    return ["" if (total := by_term.get(days)) is None else money(total) for days in TERMS]
+def lines_of(document: FitDocument) -> tuple[OfferLine, ...]:
+    """What each seller asks for each card of a document."""
+    return offer_lines(document.cards, document.offer_books)
 
 
-def day_text(document: FitDocument, price: Price) -> str:
-    """The day of a price, marked where it has to be asked for again."""
-    if price.offered_on is None:
-        return ""
-    stale = any(book.stale for book in document.offer_books if book.name == price.book)
-    return f"{price.offered_on}, stale" if stale else str(price.offered_on)
+def offer_row(line: OfferLine, lots: str) -> list[str]:
+    """A line of the price table."""
+    totals = [total_text(line.of(days)) for days in TERMS]
+    return [line.card, line.seller, lots, *totals, line.first.currency or "", day_text(line)]
 
 
-def money(amount: float) -> str:
-    """An amount with two decimals, or four significant digits below 1: what a thousand inputs cost is small."""
-    return f"{amount:,.2f}" if amount >= 1 else f"{amount:.4g}"
+def _lots(row: CardRow, line: OfferLine) -> str:
+    sold = next(one for one in by_seller(row) if one.prices[0].book == line.first.book)
+    return lots_text(sold)
 
 
 def price_lines(document: FitDocument) -> list[str]:
-    """What stands below the price table: the cheapest in each currency, the cards without a price, the speed."""
-    return [*_cheapest_lines(document), *_unpriced_lines(document.cards), *_throughput_lines(document.cards)]
-
-
-def _cheapest_lines(document: FitDocument) -> Iterator[str]:
-    """The lowest total of each term among cards that serve the scenario: in each currency by itself, and what nobody
-    offers apart from what somebody does."""
-    public = {book.name for book in document.offer_books if book.indicative}
-    totals = [
-        _Total(price.total_price, row.card, price, (price.book in public, price.currency or ""))
-        for row in document.cards
-        for price in row.prices
-        if price.total_price is not None
-    ]
-    if len({(one.card, one.price.book) for one in totals}) < 2:
-        return
-    kinds = sorted({one.kind for one in totals})
-    for days in TERMS:
-        for kind in kinds:
-            same = [one for one in totals if one.price.term_days == days and one.kind == kind]
-            if same:
-                least = min(same, key=lambda one: one.amount)
-                among = _among(kind) if len(kinds) > 1 else ""
-                seller = least.price.seller or least.price.book
-                answer = f"{least.card} at {money(least.amount)} {kind[1]} ({seller})"
-                yield f"cheapest{among}, {days} days: {answer}{_runner_up(least, same)}"
-
-
-def _runner_up(least: _Total, totals: Sequence[_Total]) -> str:
-    """The next cheapest card, and by how much it lost; nothing where no other card has a price."""
-    others = [one for one in totals if one.card != least.card]
-    if not others:
-        return ""
-    second = min(others, key=lambda one: one.amount)
-    more = f" (+{second.amount / least.amount - 1:.0%})" if least.amount else ""
-    return f"; then {second.card} at {money(second.amount)}{more}"
-
-
-class _Total(NamedTuple):
-    amount: float
-    card: str
-    price: Price
-    kind: tuple[bool, str]
-    """Whether it is a public figure, and the currency: only totals of one kind are compared."""
-
-
-def _among(kind: tuple[bool, str]) -> str:
-    public, currency = kind
-    return f" {'public figure' if public else 'offer'} in {currency}"
-
-
-def _unpriced_lines(rows: Sequence[CardRow]) -> Iterator[str]:
-    """Cards that serve the scenario and have no price, where others have one: the cheapest may be among them."""
-    serving = [row for row in rows if row.cards_needed is not None]
-    priced = {row.card for row in serving for price in row.prices if price.total_price is not None}
-    missing = [row.card for row in serving if row.card not in priced]
-    if priced and missing:
-        yield f"no price, and so not compared: {', '.join(missing)}"
+    """What stands below the price table: the cheapest in each currency, cards without a price, idle ones, the speed."""
+    return [*offer_words(lines_of(document)), *idle_lines(document), *_throughput_lines(document.cards)]
 
 
 def _throughput_lines(rows: Sequence[CardRow]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Sequence
 
-from gpufit.advice.lots import lots_for
+from gpufit.advice.lots import lots_for, to_the_cent
 from gpufit.advice.throughput import (
     NoThroughput,
     Throughput,
@@ -14,6 +14,7 @@ from gpufit.advice.throughput import (
     throughput_on,
 )
 from gpufit.advice.verdict import Arrangement, CardVerdict
+from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Profile, Record
@@ -38,6 +39,10 @@ class Price(Record, frozen=True, kw_only=True):
     """Lots of this seller for the cards that are needed; null where no number of cards serves the scenario."""
     idle_cards: int | None = None
     """Cards paid for and not needed."""
+    odd: str | None = None
+    """Why the price is hardly meant, in words; null where nothing is odd about it."""
+    idle_price: float | None = None
+    """Their share of the total: `total_price` x idle cards / cards paid for, part of every cost below."""
     cost_per_million_tokens: float | None = None
     """Of the row's throughput at full use of the whole term: of generated tokens, where any are, or of prompt tokens.
     Null without a throughput; its evidence is the throughput's."""
@@ -125,7 +130,7 @@ def prices_of(
 def _price(book: OfferBook, offer: Offer, term: int, cards_needed: int | None, rate: Throughput | None) -> Price:
     lots = None if cards_needed is None else lots_for(cards_needed, offer.lot_size)
     price = offer.price(term)
-    total = None if price is None or lots is None else price * lots.lots
+    total = None if price is None or lots is None else lots.price(price)
     return Price(
         term_days=term,
         currency=offer.currency,
@@ -137,6 +142,8 @@ def _price(book: OfferBook, offer: Offer, term: int, cards_needed: int | None, r
         lot_size=offer.lot_size,
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,
+        odd=odd_prices(offer).get(term),
+        idle_price=None if total is None or lots is None else to_the_cent(total * lots.idle_cards / lots.cards),
         cost_per_million_tokens=None if total is None or rate is None else cost_per_million_tokens(total, term, rate),
         cost_per_thousand_inputs=None if total is None or rate is None else cost_per_thousand_inputs(total, term, rate),
     )

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Protocol
 from gpufit.errors import UsageError
 
 if TYPE_CHECKING:
+    from gpufit.report.check_document import CheckDocument
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.document import FitDocument
     from gpufit.report.fits_document import FitsDocument
+    from gpufit.report.verify_document import VerifyDocument
 
 FORMATS: dict[str, str] = {
     "table": "gpufit.report.formats.table",
@@ -30,6 +32,18 @@ COMPARE_FORMATS: dict[str, str] = {
     "markdown": "gpufit.report.compare_formats.markdown",
 }
 """Format name -> module, of a comparison."""
+
+CHECK_FORMATS: dict[str, str] = {
+    "table": "gpufit.report.check_formats.table",
+    "json": "gpufit.report.check_formats.json",
+}
+"""Format name -> module, of a check."""
+
+VERIFY_FORMATS: dict[str, str] = {
+    "table": "gpufit.report.verify_formats.table",
+    "json": "gpufit.report.verify_formats.json",
+}
+"""Format name -> module, of a verification."""
 
 EXTENSIONS: dict[str, str] = {
     ".txt": "table",
@@ -68,6 +82,28 @@ class CompareFormat(Protocol):
         ...
 
 
+class CheckFormat(Protocol):
+    """A module that renders checks."""
+
+    BINARY: bool
+    """True when the output is not text and so is never written to a terminal."""
+
+    def render_check(self, document: CheckDocument) -> bytes:
+        """The whole output; the same document always gives the same bytes."""
+        ...
+
+
+class VerifyFormat(Protocol):
+    """A module that renders verifications."""
+
+    BINARY: bool
+    """True when the output is not text and so is never written to a terminal."""
+
+    def render_verify(self, document: VerifyDocument) -> bytes:
+        """The whole output; the same document always gives the same bytes."""
+        ...
+
+
 def load_format(name: str) -> Format:
     """The module of a format. Raises UsageError for a name that is not one."""
     if name not in FORMATS:
@@ -81,6 +117,22 @@ def load_compare_format(name: str) -> CompareFormat:
     if name not in COMPARE_FORMATS:
         raise UsageError(f"{name} holds no comparison; choose one of {', '.join(COMPARE_FORMATS)}")
     module: CompareFormat = importlib.import_module(COMPARE_FORMATS[name])
+    return module
+
+
+def load_check_format(name: str) -> CheckFormat:
+    """The module of a format of a check. Raises UsageError for a name that is not one."""
+    if name not in CHECK_FORMATS:
+        raise UsageError(f"{name} holds no check; choose one of {', '.join(CHECK_FORMATS)}")
+    module: CheckFormat = importlib.import_module(CHECK_FORMATS[name])
+    return module
+
+
+def load_verify_format(name: str) -> VerifyFormat:
+    """The module of a format of a verification. Raises UsageError for a name that is not one."""
+    if name not in VERIFY_FORMATS:
+        raise UsageError(f"{name} holds no verification; choose one of {', '.join(VERIFY_FORMATS)}")
+    module: VerifyFormat = importlib.import_module(VERIFY_FORMATS[name])
     return module
 
 

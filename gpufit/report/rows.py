@@ -30,6 +30,8 @@ def _as_arranged(row: CardRow, plan: ArrangementFigures, *, first: bool) -> Card
         cards_needed=plan.cards_needed,
         lots=plan.lots,
         idle_cards=plan.idle_cards,
+        idle_hosts_copies=plan.idle_hosts_copies,
+        idle_hosts_sequences=plan.idle_hosts_sequences,
         prices=plan.prices,
         throughput=row.throughput if first else None,
         arrangements=(plan,),
@@ -47,4 +49,6 @@ def _as_sold(row: CardRow, book: str) -> CardRow:
     if first.lot_size is None:
         return structs.replace(row, prices=prices)
     lots = {"lot_size": first.lot_size, "lots": first.lots, "idle_cards": first.idle_cards}
-    return structs.replace(row, prices=prices, **lots)
+    # What idle cards could host is known for the lots of the row alone.
+    hosts = {} if first.idle_cards == row.idle_cards else dict.fromkeys(("idle_hosts_copies", "idle_hosts_sequences"))
+    return structs.replace(row, prices=prices, **lots, **hosts)

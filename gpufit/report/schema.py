@@ -11,10 +11,12 @@ from typing import Any
 import msgspec
 
 from gpufit.profile.record import Profile
+from gpufit.report.check_document import CheckDocument
 from gpufit.report.compare_document import CompareDocument
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.order_document import OrderDocument
+from gpufit.report.verify_document import VerifyDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -23,6 +25,8 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "fits": (FitsDocument, "what `gpufit fit --json` writes for several profiles or scenarios"),
     "order": (OrderDocument, "what `gpufit order --json` writes"),
     "compare": (CompareDocument, "what `gpufit compare --json` writes"),
+    "check": (CheckDocument, "what `gpufit check --json` writes"),
+    "verify": (VerifyDocument, "what `gpufit verify --json` writes"),
     "profile": (Profile, "a profile, as `gpufit profile`, `simulate` and `estimate --save` write it"),
 }
 """What has a schema: its record, and where it comes from."""

@@ -10,12 +10,13 @@ from msgspec import structs
 from gpufit.advice.changes import ChangeKind
 from gpufit.advice.served import Question, ServedModel
 from gpufit.advice.starts import StartVerdict
-from gpufit.advice.verdict import Verdict
+from gpufit.advice.verdict import Devices, Verdict
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.memory.engines.base import Part
 from gpufit.memory.engines.vllm.dtypes import torch_name
 from gpufit.memory.engines.vllm.layers import kinds_of, token_bytes
 from gpufit.memory.engines.vllm.serve import serve_flags
+from gpufit.memory.engines.vllm.stages import fullest_stage
 from gpufit.memory.engines.vllm.start import Count, VllmStart
 from gpufit.memory.engines.vllm.weights import tensors_per_rank
 from gpufit.profile.record import (
@@ -28,13 +29,10 @@ from gpufit.profile.record import (
     Quantization,
     weakest,
 )
-from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, with_no_plan
 from gpufit.report.plans import ArrangementFigures, arrangement_figures, change_figures
 from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures
-
-_FP8_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
-"""`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
 
 _IN_FP8 = (ChangeKind.KV_CACHE, ChangeKind.WEIGHTS, ChangeKind.WEIGHTS_AND_KV_CACHE)
 
@@ -78,8 +76,8 @@ def build_start_document(asked: ServedModel, verdicts: Sequence[StartVerdict], o
 def _holds_for(one: VllmStart, verdicts: Sequence[StartVerdict]) -> str:
     if len(verdicts) == 1:
         return one.holds_for
-    ranks = one.settings.ranks.tensor
-    return f"{one.model}, {one.rules.name}, {one.precision.name} weights, {ranks} of each card"
+    ranks = one.settings.ranks.count
+    return f"{one.model}, {one.rules.name}, {one.precisions}, {ranks} of each card"
 
 
 def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> CardRow:
@@ -112,11 +110,14 @@ def _card_row(asked: ServedModel, verdict: StartVerdict, offers: Offers) -> Card
         lot_size=offers.lot_size(card.id),
         lots=None if best is None else best.lots,
         idle_cards=None if best is None else best.idle_cards,
+        idle_hosts_copies=None if best is None else best.idle_hosts_copies,
+        idle_hosts_sequences=None if best is None else best.idle_hosts_sequences,
         prices=prices_of(offered, None if best is None else best.cards_needed),
-        remarks=verdict.remarks,
+        remarks=with_no_plan(verdict.remarks, verdict.no_plan),
         evidence=served.start.evidence,
         arrangements=plans,
         changes=change_figures(verdict.changes),
+        no_plan=verdict.no_plan,
         start=_start_figures(asked, verdict) if verdict.known else None,
     )
 
@@ -126,6 +127,7 @@ def _start_figures(asked: ServedModel, verdict: StartVerdict) -> StartFigures:
     return StartFigures(
         holds_for=one.holds_for,
         tensor_parallel_size=one.settings.ranks.tensor,
+        pipeline_parallel_size=one.settings.ranks.stages,
         parts=tuple(_part(part) for part in one.parts),
         gpu_memory_utilization=one.utilization,
         least_gpu_memory_utilization=served.least_utilization,
@@ -162,8 +164,9 @@ def _arrangements(
 def _serve_command(asked: ServedModel, verdict: StartVerdict) -> str | None:
     """The command of the start, or of each of several copies; None where another arrangement serves better, or none
     does."""
-    own, ranks = verdict.served.start, verdict.served.start.settings.ranks.tensor
-    if verdict.verdict is Verdict.DOES_NOT_FIT and (not verdict.plans or verdict.plans[0].plan.over.tensor != ranks):
+    own = verdict.served.start
+    over = Devices(own.settings.ranks.tensor, own.settings.ranks.stages)
+    if verdict.verdict is Verdict.DOES_NOT_FIT and (not verdict.plans or verdict.plans[0].plan.over != over):
         return None
     return _command(asked, own)
 
@@ -248,22 +251,20 @@ def _precision(asked: ServedModel, one: VllmStart) -> Precision:
     question = asked.question
     totals: dict[str, list[int]] = {}
     settings = one.settings
-    for _, dtype, size in tensors_per_rank(
-        question.architecture, settings.ranks, one.precision, language_only=settings.language_only
-    ):
+    stage = fullest_stage(question.architecture, settings.ranks.stages, question.rules)
+    for _, dtype, size in tensors_per_rank(stage, settings.ranks, one.precision, language_only=settings.language_only):
         total = totals.setdefault(torch_name(dtype), [0, 0])
         total[0] += size
         total[1] += 1
     ordered = sorted(totals.items(), key=lambda item: (-item[1][0], item[0]))
     dtype = torch_name(one.precision.dtype)
-    a_token = token_bytes(kinds_of(question.architecture, settings.ranks, settings.kv_cache_dtype))
-    kv = _FP8_CACHES.get(settings.kv_cache_dtype, dtype)
+    a_token = token_bytes(kinds_of(stage, settings.ranks, one.pool.cache_dtype))
     method = one.precision.method
     return Precision(
         stored=asked.stored,
         resident=tuple(DtypeShare(dtype=name, size_bytes=size, tensors=count) for name, (size, count) in ordered),
         compute=(ComputeDtype(family="matmul", dtypes=(dtype,), calls=0, inputs=(dtype,)),),
-        kv=(DtypeShare(dtype=kv, size_bytes=a_token, tensors=0),) if a_token else (),
+        kv=(DtypeShare(dtype=one.kv_dtype, size_bytes=a_token, tensors=0),) if a_token and one.kv_dtype else (),
         quantization=None if method is None else Quantization(method=method.name),
     )
 
@@ -293,13 +294,19 @@ def _planned(verdicts: Sequence[StartVerdict]) -> Iterator[str]:
         plan.served.start.settings.ranks != one.served.start.settings.ranks for one in verdicts for plan in one.plans
     ):
         yield (
-            "several ranks: each by the same rules, NCCL's buffers among what is outside torch; the cards of a copy "
-            "stand in one machine, and how fast they exchange is not modelled"
+            "several ranks: each by the same rules, NCCL's buffers among what is outside torch; ranks that share every "
+            "layer stand in one machine, and how fast they exchange is not modelled"
+        )
+    if any(plan.plan.over.stages > 1 for one in verdicts for plan in one.plans):
+        yield (
+            "pipeline: the fullest stage, with as many layers as any and the head; stages may stand in several "
+            "machines, which Ray brings together, and how far they wait for one another is not modelled; vLLM runs "
+            "pipelines of most families, not of all"
         )
     if any(change.kind in _IN_FP8 for one in verdicts for change in one.changes):
         yield (
-            "FP8: a cache of a byte an element, weights as vLLM quantises them at load (one scale a matrix); what the "
-            "model's answers are worth then has to be tested"
+            "FP8 and 4-bit: a cache of a byte an element, weights with one FP8 scale a matrix, at load or in a "
+            "checkpoint, or AWQ in groups of 128; what the model's answers are worth then has to be tested"
         )
 
 

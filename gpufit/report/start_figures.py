@@ -35,6 +35,8 @@ class StartFigures(Record, frozen=True, kw_only=True):
     holds_for: str
     """Model, engine, version, precision and cards: what these numbers are for."""
     tensor_parallel_size: int
+    pipeline_parallel_size: int = 1
+    """Stages of a pipeline; all sizes are those of a rank of the fullest."""
     parts: tuple[PartFigures, ...]
     gpu_memory_utilization: float
     least_gpu_memory_utilization: float | None

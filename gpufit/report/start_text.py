@@ -136,7 +136,8 @@ def _title(row: CardRow, plan: ArrangementFigures, start: StartFigures, only: bo
     what = "start it with:" if plan.copies == 1 else "start each copy with:"
     if plan.copies > 1 and row.verdict is Verdict.TOO_CLOSE and plan.serve_command == start.serve_command:
         what = "start each copy with this, or a single one, which may not be enough:"
-    told = only and plan.tensor_parallel_size == start.tensor_parallel_size
+    ranks = (start.tensor_parallel_size, start.pipeline_parallel_size)
+    told = only and (plan.tensor_parallel_size, plan.pipeline_parallel_size) == ranks
     return what if told else f"{_taken(plan)}; {what}"
 
 

@@ -10,6 +10,7 @@ from gpufit.profile.record import DtypeShare, Precision
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import scenario_prefix
 from gpufit.report.document import FitDocument
+from gpufit.report.precision_words import compute_words
 from gpufit.report.start_text import start_headline, two_lines
 from gpufit.units import format_size, format_tokens
 
@@ -69,11 +70,10 @@ def peak_line(document: FitDocument) -> str:
 
 def precision_lines(precision: Precision) -> list[str]:
     """The four precision columns, a line each, then the findings."""
-    compute = ", ".join(f"{one.family} {'/'.join(one.dtypes)}" for one in precision.compute)
     lines = [
         f"stored    {_shares(precision.stored) or 'not known'}",
         f"resident  {_shares(precision.resident)}",
-        f"compute   {compute or 'not observed'}",
+        f"compute   {compute_words(precision) or 'not observed'}",
         f"KV cache  {', '.join(share.dtype for share in precision.kv) or 'none'}",
     ]
     if precision.quantization is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from gpufit.catalog.offers import TERMS
 from gpufit.profile.record import Evidence
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.offer_lines import OfferLine
 from gpufit.report.plans import ArrangementFigures
 from gpufit.report.prices import BookFigures, Price
 from gpufit.report.rows import by_arrangement, by_seller
@@ -54,6 +55,12 @@ class OrderLine:
     def evidence(self) -> Evidence:
         """Of the need of each card."""
         return self.row.evidence if self.plan is None else self.plan.evidence
+
+    @property
+    def offer(self) -> OfferLine | None:
+        """The seller's terms for this arrangement; None without any offer."""
+        row = self.row
+        return OfferLine(row.card, row.cards_needed, row.prices, self.book) if row.prices else None
 
     def price(self, days: int) -> Price | None:
         """One term of the seller's; None where there is no offer."""

@@ -10,8 +10,9 @@ from builders import make_card, make_layout, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.advice.arrangements import Plan, divisions_of, plans_for
+from gpufit.advice.arrangements import Plan, divisions_of, fewest_cards, no_plan, plans_for
 from gpufit.advice.verdict import Arrangement, Verdict, judge
+from gpufit.catalog.record import Machine
 from gpufit.memory.carry import BETWEEN_CARDS, MORE_THAN_TWO_CARDS, between_cards
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
@@ -109,7 +110,7 @@ def test_a_card_that_promises_nothing_has_no_plan() -> None:
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_what_cannot_be_divided_is_not_planned(ranks: int) -> None:
     divisions = divisions_of(Predictor(profile_with_layout()))
-    assert [one.over.tensor for one in divisions if one.over.tensor > 1] == [2, 4]
+    assert [one.over.tensor for one in divisions if one.over.tensor > 1 and one.over.stages == 1] == [2, 4]
     assert max(one.over.stages for one in divisions) == 8, "there are ten layers"
     few = divisions_of(Predictor(make_profile(layout=make_layout(layers=ranks))))
     assert max(one.over.stages for one in few) == ranks
@@ -124,4 +125,51 @@ def test_every_plan_serves_all_and_fits_each_card(capacity: int, concurrency: in
         assert plan.copies * plan.sequences_per_copy >= concurrency > (plan.copies - 1) * plan.sequences_per_copy
         assert plan.need_upper_bytes <= capacity
         assert plan.cards_needed == plan.copies * plan.over.count
+        assert plan.machines * 8 >= plan.cards_needed
+        others = [one.cards_needed for one in found if one is not plan]
+        if plan.arrangement is Arrangement.SHARDED_PIPELINE and others:
+            assert plan.cards_needed < min(others)
         assert plan.lots.lots * lot_size - plan.lots.idle_cards == plan.cards_needed
+
+
+def test_devices_that_share_a_layer_are_planned_inside_one_machine() -> None:
+    profile = make_profile(layout=make_layout(shards=make_layout().shards[:2]))
+    shape = Shape(512, 4, 200)
+    _, free = plans(2_700_000_000, shape, profile=profile)
+    assert any(one.over.tensor > 1 for one in free)
+    verdict, alone = plans(2_700_000_000, shape, profile=profile, machine=Machine(cards=1))
+    assert verdict is Verdict.DOES_NOT_FIT
+    assert {one.over.tensor for one in alone} == {1}
+
+
+def test_idle_cards_host_what_a_copy_of_the_plan_surely_serves() -> None:
+    # One copy on one card of a lot of four: three more, each with the most that a card surely serves.
+    _, (plan,) = plans(80 * GIB, lot_size=4)
+    most = judge(Predictor(profile_with_layout()), make_card(capacity_gib=80), SHAPE, 4).max_concurrency
+    assert most
+    assert (plan.remainder.cards, plan.remainder.copies, plan.remainder.sequences) == (3, 3, 3 * most)
+    assert plan.remainder.cost_share == 0.75
+
+
+def test_fewest_cards_are_those_of_some_plan_and_fewer_than_asked() -> None:
+    predictor = Predictor(profile_with_layout())
+    shape = Shape(512, 4, 200)
+    verdict = judge(predictor, make_card(capacity_gib=2_700_000_000 / GIB), shape, 1)
+    divisions = divisions_of(predictor)
+    paid = min(one.lots.cards for one in plans_for(verdict, divisions, shape, 1))
+    best = fewest_cards(verdict, divisions, shape, 1, None)
+    assert best is not None
+    assert best.lots.cards == paid
+    assert fewest_cards(verdict, divisions, shape, 1, paid) is None
+
+
+def test_where_no_plan_serves_it_is_said_which_were_tried() -> None:
+    predictor = Predictor(profile_with_layout())
+    verdict = judge(predictor, make_card(capacity_gib=0.4), SHAPE, 1)
+    divisions = divisions_of(predictor)
+    assert plans_for(verdict, divisions, SHAPE, 1) == ()
+    words = no_plan(verdict, divisions)
+    assert "up to 4 devices of one machine, a pipeline of up to 8 stages, both together over up to 32" in words
+    assert "4 KV heads cannot be divided over 8 ranks" in words
+    bare = Predictor(make_profile())
+    assert "does not tell how the model divides" in no_plan(verdict, divisions_of(bare))

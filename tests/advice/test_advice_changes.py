@@ -8,6 +8,7 @@ from builders import make_card, make_layout, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpufit.advice.arrangements import divisions_of, plans_for
 from gpufit.advice.changes import Alternatives, ChangeKind, NearestChange, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Verdict, judge, surely_enough
 from gpufit.catalog.record import Peaks
@@ -95,3 +96,43 @@ def test_what_is_told_does_fit(capacity: int, concurrency: int) -> None:
             upper = found[kind].need_upper_bytes
             assert upper is not None
             assert upper <= capacity
+
+
+def test_the_next_card_up_is_of_the_same_vendor_and_another_s_is_named() -> None:
+    small = make_card("small", capacity_gib=1.2)
+    other = make_card("other-60gb", capacity_gib=60, vendor="AMD")
+    found = {}
+    for larger in ((LARGE, other), (other,), (LARGE, make_card("other-90gb", capacity_gib=90, vendor="AMD"))):
+        verdicts = [judge(PREDICTOR, one, SHAPE, 1) for one in (small, *larger)]
+        changes = nearest_changes(verdicts[0], Alternatives(PREDICTOR), SHAPE, verdicts)
+        named = [(one.value, one.vendor) for one in changes if one.kind is ChangeKind.CARD]
+        found[tuple(one.id for one in larger)] = named
+    assert found == {
+        ("large-80gb", "other-60gb"): [("large-80gb", ""), ("other-60gb", "AMD")],
+        ("other-60gb",): [("other-60gb", "AMD")],
+        ("large-80gb", "other-90gb"): [("large-80gb", "")],
+    }
+
+
+def test_what_holds_less_is_told_where_fewer_cards_do_with_it() -> None:
+    # 512 x 200 tokens of 20,000 B are 2.05 GB of cache: several copies of what a card of 1.9 GB holds, and fewer with a
+    # cache of half the size or weights of 156 or 108 in place of 256 MB.
+    shape = Shape(512, 4, 200)
+    card = make_card("small", capacity_gib=1_900_000_000 / GIB)
+    verdict = judge(PREDICTOR, card, shape, 1)
+    plans = plans_for(verdict, divisions_of(PREDICTOR), shape, 1)
+    changes = nearest_changes(verdict, Alternatives(PREDICTOR), shape, [verdict], plans)
+    fewer = [one for one in changes if one.plan is not None]
+    assert fewer
+    paid = plans[0].lots.cards
+    for one in fewer:
+        assert one.plan is not None
+        assert one.plan.lots.cards < paid
+        assert one.in_place_of == plans[0].lots.cards
+        assert one.need_upper_bytes == one.plan.need_upper_bytes <= 1_900_000_000
+        assert one.plan.copies * one.plan.sequences_per_copy >= 200
+        paid = one.plan.lots.cards
+    # In lots of a hundred cards nothing is saved.
+    in_lots = plans_for(verdict, divisions_of(PREDICTOR), shape, 100)
+    kept = nearest_changes(verdict, Alternatives(PREDICTOR), shape, [verdict], in_lots, 100)
+    assert all(one.plan is None for one in kept)

@@ -11,7 +11,18 @@ from model_files import REPOSITORY
 
 from gpufit.advice.comparison import Comparison, PartDifference, PhaseDifference, compare
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Coefficient, DtypeShare, Evidence, Parts, Phase, PhaseModel, Profile
+from gpufit.profile.record import (
+    Cell,
+    Coefficient,
+    DtypeShare,
+    Evidence,
+    Measured,
+    PartModel,
+    Parts,
+    Phase,
+    PhaseModel,
+    Profile,
+)
 from gpufit.profile.store import load_profile
 
 RECORDED = REPOSITORY / "tests" / "facts" / "profiles"
@@ -35,7 +46,7 @@ def part_of(comparison: Comparison, phase: Phase, name: str) -> PartDifference:
 
 
 def with_rate(part: str, bytes_per_token: float, **changes: Any) -> Profile:
-    """The default profile, a part of its model growing so much a token."""
+    """The default profile, a part growing so much a token in its model and in the cells it measured."""
 
     def grown(phase: PhaseModel) -> PhaseModel:
         moments = []
@@ -53,7 +64,20 @@ def with_rate(part: str, bytes_per_token: float, **changes: Any) -> Profile:
 
     model = make_memory_model()
     model = msgspec.structs.replace(model, phases=tuple(map(grown, model.phases)))
-    return make_profile(memory_model=model, **changes)
+    cells = tuple(_with_part(cell, part, bytes_per_token) for cell in make_profile().cells)
+    return make_profile(memory_model=model, cells=cells, **changes)
+
+
+def _with_part(cell: Cell, part: str, bytes_per_token: float) -> Cell:
+    """A cell whose part takes so much a token of each phase, its other parts as they were."""
+    assert isinstance(cell.outcome, Measured)
+    shape = Shape(cell.context_tokens, cell.new_tokens, cell.concurrency)
+    tokens = {Phase.PREFILL: shape.context_tokens * shape.concurrency, Phase.DECODE: shape.total_tokens}
+    phases = []
+    for peak in cell.outcome.phases:
+        parts = msgspec.structs.replace(peak.parts, **{part: round(bytes_per_token * tokens[peak.phase])})
+        phases.append(msgspec.structs.replace(peak, parts=parts, allocated_bytes=parts.total_bytes))
+    return msgspec.structs.replace(cell, outcome=msgspec.structs.replace(cell.outcome, phases=tuple(phases)))
 
 
 def test_a_profile_beside_itself_is_the_same() -> None:
@@ -149,8 +173,10 @@ def test_packed_weights_are_told_by_their_dtypes() -> None:
 
 
 def test_a_difference_within_the_intervals_is_no_difference() -> None:
-    """The default model missed no cell, so its interval is 2 % of what grew at the largest, 52,632,768 B: 1,052,656 B
-    either way. 600 tokens of 3,400 B are 240,000 B more; 1,800,000 B more of 6,000 B each are beyond both."""
+    """The default model missed no cell, so the interval of a phase is 2 % of what grew at the largest, 52,632,768 B:
+    1,052,656 B either way. That of a part is 2 % of it at the largest: of activations 3,000 B x 2,048 tokens, 122,880 B
+    either way. 600 tokens of 3,400 B are 240,000 B more, less than 122,880 + 139,264; of 7,000 B they are 2,400,000 B
+    more, beyond both."""
     within = with_rate("activations_bytes", 3_400)
     found = compare(make_profile(), within, INSIDE)
     assert phase_of(found, Phase.PREFILL).difference_bytes == 240_000
@@ -164,6 +190,68 @@ def test_a_difference_within_the_intervals_is_no_difference() -> None:
     assert [account.words for account in part_of(beyond, Phase.PREFILL, "activations_bytes").accounts] == [
         "nothing that the profiles record accounts for it"
     ]
+
+
+def computed(kv: int, scratch: int) -> Profile:
+    """A profile by arithmetic: so many bytes of cache and of temporaries a token."""
+    profile = with_rate("kv_cache_bytes", kv)
+    model = profile.memory_model
+    assert model is not None
+    (prefill, decode) = model.phases
+    (moment,) = prefill.moments
+    temporaries = PartModel(
+        part="temporaries_bytes", coefficients=(Coefficient(term="per_token", bytes_per_unit=scratch),)
+    )
+    moment = msgspec.structs.replace(moment, parts=(*moment.parts[:-1], temporaries))
+    prefill = msgspec.structs.replace(prefill, moments=(moment,))
+    return msgspec.structs.replace(
+        profile,
+        evidence=Evidence.COMPUTED,
+        cells=(),
+        memory_model=msgspec.structs.replace(model, phases=(prefill, decode), untested=True),
+    )
+
+
+def test_the_uncertainty_of_one_part_does_not_hide_the_difference_of_another() -> None:
+    """600 tokens: a cache of 20,000 B against 11,000 B a token, 12,000,000 B against 6,600,000 B, each within 2 %.
+    The temporaries of B, 900,000 B a token, have an interval of 32 % of 540,000,000 B, far wider than this."""
+    a, b = computed(20_000, 2_000), computed(11_000, 900_000)
+    found = compare(a, b, INSIDE)
+    part = part_of(found, Phase.PREFILL, "kv_cache_bytes")
+    assert (part.a_bytes, part.b_bytes) == (12_000_000, 6_600_000)
+    side = phase_of(found, Phase.PREFILL).b
+    assert side is not None
+    assert side.allocated_upper_bytes - side.allocated_bytes > 0.32 * 540_000_000
+    assert part.beyond_intervals
+
+
+@pytest.mark.parametrize(
+    ("part", "at_most"),
+    [("kv_cache_bytes", 1.02 / 0.98), ("temporaries_bytes", 1.32 / 0.68)],
+)
+def test_arithmetic_trusts_what_grows_to_2_percent_and_scratch_to_30_more(part: str, at_most: float) -> None:
+    """Two sizes are told apart where 1 - share of the larger is above 1 + share of the smaller."""
+
+    def told_apart(ratio: float) -> bool | None:
+        kv, scratch = 20_000, 2_000
+        more = (round(kv * ratio), scratch) if part == "kv_cache_bytes" else (kv, round(scratch * ratio))
+        return part_of(compare(computed(kv, scratch), computed(*more), INSIDE), Phase.PREFILL, part).beyond_intervals
+
+    assert not told_apart(at_most - 0.01)
+    assert told_apart(at_most + 0.01)
+
+
+def test_a_part_is_trusted_as_far_as_it_was_met_in_the_cells() -> None:
+    """A model that says 3,000 B of activations a token where the cells had 4,000 B missed 2,048,000 B at the largest,
+    8,192,000 B: twice that either way leaves 600 tokens of 7,000 B open, and says nothing of the cache beside them."""
+    seen = with_rate("activations_bytes", 4_000)
+    missed = make_profile(cells=seen.cells)
+    found = compare(missed, with_rate("activations_bytes", 7_000), INSIDE)
+    assert part_of(found, Phase.PREFILL, "activations_bytes").difference_bytes == 2_400_000
+    assert part_of(found, Phase.PREFILL, "activations_bytes").beyond_intervals is False
+    cache = compare(missed, with_rate("kv_cache_bytes", 15_000), INSIDE)
+    # 3,000,000 B less; 2 % of 40,960,000 B and of 30,720,000 B at the largest are 1,433,600 B together
+    assert part_of(cache, Phase.PREFILL, "kv_cache_bytes").beyond_intervals is True
 
 
 def test_an_encoder_beside_a_decoder_shares_no_phase_but_loading() -> None:

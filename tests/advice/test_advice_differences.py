@@ -197,3 +197,17 @@ def test_packed_weights_are_no_other_model() -> None:
         "resident: float16 against uint8",
         "--quantization asked for: none against bitsandbytes-nf4",
     ]
+
+
+def test_counts_of_numbers_are_told_whatever_the_files_are_quantised_by() -> None:
+    """A config that names MXFP4, dequantised at load, beside one of plain numbers: nothing is packed in memory, so both
+    counts are of numbers, and the method is told where neither names what its files hold."""
+    plain = changed("precision", stored=(), quantization=None)
+    mxfp4 = changed("precision", stored=(), quantization=Quantization(method="MXFP4 (experts)"))
+    mxfp4 = msgspec.structs.replace(mxfp4, model=msgspec.structs.replace(mxfp4.model, parameters=116_829_156_672))
+    found = differences(plain, mxfp4)
+    assert [one.words for one in found] == [
+        "parameters: 128,000,000 against 116,829,156,672",
+        "quantised in the files: none against MXFP4 (experts)",
+    ]
+    assert differences(mxfp4, mxfp4) == ()

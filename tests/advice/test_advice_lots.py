@@ -46,3 +46,17 @@ def test_the_lots_cover_the_cards_and_one_lot_fewer_would_not(cards: int, lot_si
 def test_no_cards_and_empty_lots_are_an_error(cards: int, lot_size: int) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         lots_for(cards, lot_size)
+
+
+@pytest.mark.parametrize(
+    ("of_one", "lots", "total"),
+    [
+        (194.33, 5, 971.65),  # as floats 971.6500000000001
+        (485.825, 1, 485.83),
+        (0.1, 3, 0.3),
+        (1e12, 7, 7e12),
+        (0.001, 2, 0.002),
+    ],
+)
+def test_the_price_of_all_lots_is_to_the_cent_and_never_zero(of_one: float, lots: int, total: float) -> None:
+    assert lots_for(lots, 1).price(of_one) == total

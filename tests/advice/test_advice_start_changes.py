@@ -18,7 +18,7 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_catalog
 from gpufit.memory.engines.vllm import Ranks, Settings, quantised, rules_of
-from gpufit.memory.engines.vllm.quantization import fp8_at_load
+from gpufit.memory.engines.vllm.quantization import awq_beforehand, fp8_at_load
 
 QWEN = architecture_of(CONFIGS["Qwen/Qwen3-8B"], "Qwen3-8B")
 CARDS = load_catalog().cards
@@ -54,8 +54,16 @@ def changed(asked: Question, change: NearestChange) -> Question:
             return asked
     if change.kind is not ChangeKind.WEIGHTS:
         asked = replace(asked, settings=replace(asked.settings, kv_cache_dtype="fp8"))
-    if change.kind is not ChangeKind.KV_CACHE:
-        asked = replace(asked, method=fp8_at_load("BF16"), whole_first=True)
+    if "4-bit checkpoint" in change.value:
+        asked = replace(asked, method=awq_beforehand("BF16"))
+    elif change.kind is not ChangeKind.KV_CACHE:
+        asked = replace(asked, method=fp8_at_load("BF16"), whole_first="checkpoint" not in change.value)
+    if change.plan is not None:
+        over = change.plan.over
+        ranks = Ranks(over.tensor, stages=over.stages)
+        _, _, chosen = change.flags.partition("--max-num-seqs ")
+        flags = replace(asked.settings, ranks=ranks, max_num_seqs=int(chosen) if chosen else None)
+        asked = replace(asked, settings=flags, concurrency=change.plan.sequences_per_copy)
     return asked
 
 
@@ -80,27 +88,42 @@ def test_every_change_asked_for_itself_surely_serves_everything(
         then = changed(asked, change)
         again = judged(then, on)
         assert again.verdict is Verdict.FITS, change
+        assert (change.need_upper_bytes or 0) <= (on.capacity_bytes or 0)
+        if change.plan is not None:
+            assert change.plan.copies * change.plan.sequences_per_copy >= concurrency
+            continue
         assert change.need_upper_bytes == again.served.need(then.settings.max_model_len).upper_bytes
-        assert change.need_upper_bytes <= (on.capacity_bytes or 0)
         chosen = again.served.start.settings.max_num_seqs
         assert (f"--max-num-seqs {chosen}" in change.flags) == (chosen is not None)
-    found = [change.kind for change in verdict.changes]
+    found = [change.kind for change in verdict.changes if change.plan is None and not change.vendor]
     assert len(found) == len(set(found))
     alone = {ChangeKind.KV_CACHE, ChangeKind.WEIGHTS} & set(found)
     assert not (alone and ChangeKind.WEIGHTS_AND_KV_CACHE in found)
+    # Fewer cards are told of only where no change makes one start do, each with fewer than those before it.
+    several = [change.plan.lots.cards for change in verdict.changes if change.plan is not None]
+    paid = [verdict.plans[0].plan.lots.cards] if verdict.plans else []
+    assert [*paid, *several] == sorted({*paid, *several}, reverse=True)
+    assert not (several and {ChangeKind.KV_CACHE, ChangeKind.WEIGHTS, ChangeKind.WEIGHTS_AND_KV_CACHE} & set(found))
 
 
 def test_the_next_card_up_is_the_smallest_that_serves_it() -> None:
     asked = question(16384, 24)
     sure = [one for one in KNOWN if judged(asked, one).verdict is Verdict.FITS]
     for one in KNOWN:
-        named = [change.value for change in judged(asked, one).changes if change.kind is ChangeKind.CARD]
+        changes = [change for change in judged(asked, one).changes if change.kind is ChangeKind.CARD]
+        named = [card(change.value) for change in changes]
         larger = [other for other in sure if (other.capacity_bytes or 0) > (one.capacity_bytes or 0)]
         if one in sure or not larger:
             assert named == []
-        else:
-            least = min(other.capacity_bytes or 0 for other in larger)
-            assert [card(name).capacity_bytes for name in named] == [least]
+            continue
+        least = min(other.capacity_bytes or 0 for other in larger)
+        same = [other.capacity_bytes or 0 for other in larger if other.vendor == one.vendor]
+        # The same vendor's first; another's behind it where that is smaller, or alone where there is no other.
+        expected = [min(same), *([least] if least < min(same) else [])] if same else [least]
+        assert [other.capacity_bytes for other in named] == expected
+        assert [change.vendor for change in changes] == [
+            "" if other.vendor == one.vendor else other.vendor for other in named
+        ]
 
 
 def test_a_cache_in_fp8_takes_half() -> None:

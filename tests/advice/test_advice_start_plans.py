@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from public_models import CONFIGS, FACTS
 
+from gpufit.advice.machines import devices_in_one
 from gpufit.advice.served import Question
 from gpufit.advice.start_plans import StartPlan
 from gpufit.advice.starts import StartVerdict, judge_starts
@@ -40,9 +41,9 @@ def judged(asked: Question, card: Card, lot_size: int = 1) -> StartVerdict:
     return verdict
 
 
-def over(asked: Question, ranks: int, concurrency: int) -> Question:
-    """The question over so many ranks, none of them planned."""
-    flags = replace(asked.settings, ranks=Ranks(ranks))
+def over(asked: Question, ranks: int, concurrency: int, stages: int = 1) -> Question:
+    """The question over so many ranks and stages, none of them planned."""
+    flags = replace(asked.settings, ranks=Ranks(ranks, stages=stages))
     return replace(asked, settings=flags, concurrency=concurrency, spread=False)
 
 
@@ -61,15 +62,15 @@ def test_every_plans_start_serves_its_sequences_and_all_copies_serve_all(
     verdict = judged(asked, card, lot_size)
     for one in verdict.plans:
         plan = one.plan
-        ranks = plan.over.tensor
-        again = over(asked, ranks, plan.sequences_per_copy)
+        again = over(asked, plan.over.tensor, plan.sequences_per_copy, plan.over.stages)
         again = replace(again, settings=replace(again.settings, max_num_seqs=one.served.start.batch.sequences))
         assert judged(again, card).verdict is Verdict.FITS
         assert plan.need_upper_bytes == judged(again, card).served.need(length).upper_bytes
         assert plan.need_lower_bytes <= plan.need_bytes <= plan.need_upper_bytes <= (card.capacity_bytes or 0)
         # No copy is idle, and together they serve everything.
         assert (plan.copies - 1) * plan.sequences_per_copy < concurrency <= plan.copies * plan.sequences_per_copy
-        assert plan.cards_needed == math.ceil(plan.copies * ranks / card.devices_per_card)
+        assert plan.cards_needed == math.ceil(plan.copies * plan.over.count / card.devices_per_card)
+        assert plan.over.tensor <= devices_in_one(card)
         assert plan.lots.cards == math.ceil(plan.cards_needed / lot_size) * lot_size
     paid = [one.plan.lots.cards for one in verdict.plans]
     assert paid == sorted(paid)
@@ -85,7 +86,7 @@ def test_no_start_over_more_ranks_takes_fewer_cards_than_the_plan_of_them(
 ) -> None:
     asked = question(length, concurrency)
     plan = next((one.plan for one in judged(asked, card).plans if one.plan.arrangement is Arrangement.SHARDED), None)
-    for ranks in (2, 4, 8):
+    for ranks in (one for one in (2, 4, 8) if one <= devices_in_one(card)):
         # As many copies as go on fewer devices (on 8 where there is no plan) would have to serve more than they can.
         most = 8 // ranks if plan is None else (plan.cards_needed * card.devices_per_card - 1) // ranks
         if most and judged(asked, card).verdict is not Verdict.FITS:

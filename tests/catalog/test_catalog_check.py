@@ -6,12 +6,12 @@ import datetime
 from pathlib import Path
 
 import pytest
-from catalog_builders import make_card, make_catalog
 
-from gpufit.catalog.check import check_book, check_books
+from gpufit.catalog.check import check_book, check_books, check_cards
+from gpufit.errors import UnreadableInputError
 
 TODAY = datetime.date(2026, 2, 1)
-CARDS = make_catalog(make_card("x1-48gb"), make_card("x2-24gb"))
+CARDS = ("x1-48gb", "x2-24gb")
 SOUND = """
 schema_version = 1
 seller = "Acme"
@@ -60,6 +60,76 @@ def test_all_that_is_wrong_is_said_a_line_each(tmp_path: Path) -> None:
         "date is missing; a book with prices must say it",
         "card x1-84gb is not in the catalog; did you mean x1-48gb?",
     ]
+
+
+def test_no_fault_hides_another(tmp_path: Path) -> None:
+    """What is wrong with the file, its figures, its keys, its cards and its date, in one run."""
+    text = """
+    schema_version = 9
+    currency = "EUR"
+    date = 2026-02-02
+    sold = true
+    [x1-84gb]
+    lot_size = 0
+    price_3_days = inf
+    """
+    assert faults(tmp_path, text) == [
+        "schema_version 9 is newer than this gpufit reads (1); upgrade gpufit",
+        "x1-84gb.price_3_days: inf is not a figure; leave the key out",
+        "sold: unknown key; remove it or correct its spelling",
+        "card x1-84gb: lot_size: expected int >= 1; correct it, or leave the key out where the value is not known",
+        "seller is missing; a book with prices must say it",
+        "card x1-84gb is not in the catalog; did you mean x1-48gb?",
+        "date: 2026-02-02 is still to come; write the day on which the prices were read",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prices", "said"),
+    [
+        ("price_3_days = 100\nprice_7_days = 99", "price_7_days: 99.00 is odd, less than for 3 days"),
+        ("price_7_days = 100\nprice_30_days = 99", "price_30_days: 99.00 is odd, less than for 7 days"),
+        # Two cards for three days at a cent: 0.01 / 2 / 3 = 0.0017 a card and day.
+        ("price_3_days = 0.01", "price_3_days: 0.01 is odd, 0.0017 a card and day"),
+    ],
+)
+def test_a_price_that_is_hardly_meant_is_warned_of_and_kept(tmp_path: Path, prices: str, said: str) -> None:
+    path = tmp_path / "acme.toml"
+    path.write_text(SOUND.replace("price_3_days = 100", prices), encoding="utf-8")
+    found = check_book(path, CARDS, TODAY)
+    assert found.faults == ()
+    assert found.warnings == (f"{path}: warning: card x1-48gb: {said}",)
+    assert found.book is not None
+    assert found.book.offer("x1-48gb").prices
+
+
+@pytest.mark.parametrize(
+    "prices",
+    ["price_3_days = 100\nprice_7_days = 100\nprice_30_days = 100", "price_3_days = 6", "price_30_days = 1e12"],
+)
+def test_a_flat_price_a_low_one_and_a_high_one_are_not_odd(tmp_path: Path, prices: str) -> None:
+    """6 for two cards and three days are 1 a card and day."""
+    path = tmp_path / "acme.toml"
+    path.write_text(SOUND.replace("price_3_days = 100", prices), encoding="utf-8")
+    assert check_book(path, CARDS, TODAY).warnings == ()
+
+
+def test_card_files_are_checked_to_their_end_and_their_cards_are_known(tmp_path: Path) -> None:
+    """Three broken cards in one file and one of them in another again: five lines, and every id is a card's."""
+    one, other = tmp_path / "a.toml", tmp_path / "b.toml"
+    one.write_text("schema_version = 1\nkey = 1\n[x1-48gb]\n[x2-24gb]\nmemory.nominal_gb = inf\n", encoding="utf-8")
+    other.write_text("schema_version = 1\n[x1-48gb]\n", encoding="utf-8")
+    found = check_cards([tmp_path])
+    assert found.card_ids == CARDS
+    assert [line.split(": ", 2)[:2] for line in found.faults] == [
+        [str(one), "x2-24gb.memory.nominal_gb"],
+        [str(one), "key"],
+        [str(one), "card x1-48gb"],
+        [str(other), "card x1-48gb"],
+        [str(other), f"card x1-48gb is in {one} too; keep one of them"],
+    ]
+    with pytest.raises(UnreadableInputError, match="no such catalog folder"):
+        check_cards([tmp_path / "none"])
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,8 @@ def test_check_finds_a_fault_and_names_it(gpufit: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('schema_version = 1\n[x]\nvendor = "NVIDIA"\nname = "X"\ncolour = "red"\n')
     done = gpufit("catalog", "check", "--catalog", tmp_path)
     assert done.code == 3
-    assert "mine.toml" in done.error
-    assert "colour" in done.error
+    assert done.stdout.startswith(f"{tmp_path / 'mine.toml'}: card x: colour: unknown key")
+    assert "offers/blank.toml: sound" in done.stdout
 
 
 def test_path_names_the_folders(gpufit: Run) -> None:
@@ -173,11 +173,9 @@ def test_check_says_all_that_is_wrong_with_each_book(gpufit: Run, tmp_path: Path
     done = gpufit("catalog", "check", "--catalog", tmp_path)
     assert done.code == 3
     of_bad = [line for line in done.stdout.splitlines() if line.startswith(f"{bad}: ")]
-    assert len(of_bad) == 2
+    assert len(of_bad) == 3
     assert "currency: 'euro' is not a code" in of_bad[0]
     assert "card l40s-48gb: price_7_days: expected float > 0.0" in of_bad[1]
+    assert "is still to come" in of_bad[2]
     (of_old,) = [line for line in done.stdout.splitlines() if line.startswith(f"{old}: ")]
     assert of_old.endswith("74 days old: ask again")
-    mended = bad.read_text().replace("= 0\n", "= 1\n").replace("euro", "EUR")
-    bad.write_text(mended)
-    assert "is still to come" in gpufit("catalog", "check", bad).stdout

@@ -178,10 +178,10 @@ def test_status_1_where_nothing_serves_one_of_the_scenarios(gpufit: Run, tmp_pat
     save_profile(
         msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, position_limit=None)), path
     )
-    # 64m tokens of 25,016 B are 1.7 TB: far more than the largest card's 288 GiB; 1k tokens fit any.
-    done = gpufit("fit", path, "--scenario", "short=1kx1", "--scenario", "endless=64mx1")
+    # 1,024m tokens of 25,016 B are 27 TB: more than 64 of the largest card have, 288 GiB each; 1k tokens fit any.
+    done = gpufit("fit", path, "--scenario", "short=1kx1", "--scenario", "endless=1024mx1")
     assert done.code == 1
-    assert "no card serves endless, neither alone nor several of it" in done.stdout
+    assert "no card serves endless by any of the plans tried, neither alone nor several of it" in done.stdout
     assert "every scenario fits: no card (0 of 41)" in done.stdout
     assert gpufit("fit", path, "--scenario", "short=1kx1", "--scenario", "longer=2kx1", "--csv").code == 0
 

@@ -102,7 +102,7 @@ def test_json_has_the_contract(gpufit: Run, profile: Path, prices: Path) -> None
     assert (card["card"], card["cards_needed"], card["lots"], card["cards_paid"]) == ("b200-sxm-180gb", 1, 1, 2)
     assert document["cost"] == {
         "book": "cloud", "seller": "Example Cloud", "currency": "EUR", "date": "2020-01-31",
-        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False,
+        "price_per_lot": 1400.0, "total_price": 1400.0, "stale": True, "indicative": False, "odd": None,
     }  # fmt: skip
     assert (document["idle"]["cards"], document["idle"]["price"]) == (1, 700.0)
     assert document["scenario"]["context_tokens"] == 8192
@@ -335,3 +335,52 @@ def test_workers_without_an_input_are_status_1(gpufit: Run, profile: Path) -> No
     done = gpufit("order", profile, *SCENARIO, "--card", "l40s", "--term", "3", "--inputs", "10", "--workers", "100")
     assert done.code == 1
     assert "100 workers for 10 inputs: 90 of them get none" in done.error
+
+
+@pytest.fixture(scope="module")
+def giant(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "Meta-Llama-3.1-405B"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIGS["meta-llama/Meta-Llama-3.1-405B"]))
+    return folder
+
+
+GIANT = ("--context", "32k", "--concurrency", "16", "--card", "h100-sxm", "--term", "7")
+
+
+def test_what_no_machine_holds_is_ordered_as_stages_over_machines(gpufit: Run, giant: Path) -> None:
+    # 405.9 billion parameters of two bytes are 756 GiB, and eight H100 have 633.
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--json")
+    assert done.code == 0
+    document = json.loads(done.stdout)
+    card = document["card"]
+    assert document["ready"]
+    assert (card["arrangement"], card["tensor_parallel_size"], card["pipeline_parallel_size"]) == (
+        *("sharded+pipeline", 8),
+        2,
+    )
+    assert (card["cards_needed"], card["machines"], card["cards_per_machine"]) == (16, 2, 8)
+    links, started = (document["checks"][at] for at in (1, -2))
+    assert "the 8 devices of each stage in one machine" in links["expect"]
+    assert "--tensor-parallel-size 8 --pipeline-parallel-size 2" in started["command"]
+
+
+def test_a_worker_that_spans_machines_is_not_ready(gpufit: Run, giant: Path) -> None:
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--tp", "16", "--json")
+    assert done.code == 1
+    document = json.loads(done.stdout)
+    assert not document["ready"]
+    assert [one.partition(":")[0] for one in document["blockers"]] == ["spans machines"]
+    assert document["card"]["machines"] == 4, "two workers of sixteen, eight in a machine"
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--tp", "8", "--pp", "2", "--json")
+    assert (done.code, json.loads(done.stdout)["ready"]) == (0, True)
+
+
+def test_where_no_plan_serves_the_order_says_which_were_tried(gpufit: Run, giant: Path) -> None:
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--card", "gh200-96gb")
+    assert done.code == 1
+    tried = (
+        "none of the plans tried serves it: whole copies, a pipeline of up to 8 stages (no tensor parallel: a machine"
+    )
+    assert tried in done.stderr
+    assert tried in done.stdout

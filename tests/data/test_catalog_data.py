@@ -84,6 +84,7 @@ def test_every_figure_has_a_source(card: Card) -> None:
         "measured_bf16": card.peak_tflops.measured_bf16,
         "host_link": card.host_link,
         "peer_link": link and link.gb_s,
+        "machine": card.machine,
         "tdp": card.tdp_w,
         "mig": card.mig,
         "ecc": card.ecc,

@@ -48,14 +48,22 @@ def test_the_commands_say_what_stands_there(here: Path, capsysbinary: pytest.Cap
             fill_in(here / "offers" / "acme.toml")
 
 
+def test_the_book_of_the_text_loads_as_it_stands_there(here: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    (here / "pasted.toml").write_text(BOOK, encoding="utf-8")
+    assert main(["catalog", "check", "pasted.toml"]) == 0
+    assert capsysbinary.readouterr().out.decode().startswith("pasted.toml: sound, 3 prices for 2 cards")
+
+
 def fill_in(path: Path) -> None:
     """Write the text's book over the template's lines, which it must differ from in prices and date alone."""
     template = path.read_text(encoding="utf-8")
     own, tables = template.split("schema_version = 1\n")
-    blank = re.sub(r"^(price_\d+_days =).*$", r"# \1", BOOK, flags=re.MULTILINE)
+    version, book = BOOK.split("\n", 1)
+    assert version == "schema_version = 1"
+    blank = re.sub(r"^(price_\d+_days =).*$", r"# \1", book, flags=re.MULTILINE)
     for line in blank.splitlines():
         assert line in tables or line.startswith("date ="), line
-    path.write_text(f"{own}schema_version = 1\n{BOOK}", encoding="utf-8")
+    path.write_text(f"{own}{BOOK}", encoding="utf-8")
     assert parse_offer_book(path.read_text(encoding="utf-8"), "acme.toml", "acme").offer("l40s-48gb").prices
 
 

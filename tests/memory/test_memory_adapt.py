@@ -8,7 +8,16 @@ from builders import BUFFERS, KV_PER_TOKEN, WEIGHTS, make_layout, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.memory.adapt import Change, Changed, on_ranks, on_stages, with_kv_bytes, with_weight_bits
+from gpufit.memory.adapt import (
+    Change,
+    Changed,
+    in_bits,
+    on_ranks,
+    on_ranks_of_stages,
+    on_stages,
+    with_kv_bytes,
+    with_weight_bits,
+)
 from gpufit.memory.predict import PhasePrediction, Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import DtypeShare, Evidence, Phase, Shard
@@ -118,3 +127,33 @@ def test_a_rank_never_needs_more_and_its_bounds_stay_in_order(
     assert 0 <= rank.lower_bytes <= rank.allocated_bytes <= rank.upper_bytes <= before.upper_bytes
     for moment in rank.moments:
         assert moment.lower_bytes <= moment.upper_bytes
+
+
+def test_a_rank_of_a_stage_holds_its_share_of_the_stage() -> None:
+    # Two stages of five layers of 20 MB with 28 MB before or behind them, each over two ranks, half the cache and half
+    # of that.
+    shard = make_layout().shards[0]
+    change = on_ranks_of_stages(shard, 2, mixed=False)
+    assert change is not None
+    before, rank = prefill(change)
+    assert rank.parts.weights_bytes == (5 * 20_000_000 + 28_000_000) // 2
+    assert rank.parts.kv_cache_bytes == before.parts.kv_cache_bytes // 4
+    _, stage = prefill(on_stages(make_layout(), 2, mixed=False))
+    assert rank.lower_bytes <= rank.allocated_bytes <= rank.upper_bytes < stage.upper_bytes
+    assert on_ranks_of_stages(Shard(ranks=2, weights_bytes=1), 2, mixed=False) is None, "of an older profile"
+
+
+def test_a_layout_in_eight_bits_has_linear_layers_of_half_the_size() -> None:
+    # All of a layer is linear: 10,000,000 elements in 20 MB become 10 MB; embeddings and head stay.
+    smaller = in_bits(make_layout(), 8)
+    assert (smaller.largest_layer_bytes, smaller.first_bytes, smaller.linear_bytes) == (
+        *(10_000_000, 28_000_000),
+        100_000_000,
+    )
+    two = smaller.shards[0]
+    assert two.weights_bytes == WEIGHTS // 2 - 50_000_000
+    assert two.layout is not None
+    assert two.layout.largest_layer_bytes == 5_000_000
+    old = make_layout(largest_layer_rest_bytes=None, largest_layer_linear_elements=None)
+    assert in_bits(old, 8).largest_layer_bytes == 20_000_000, "an older profile does not tell: nothing is spared"
+    assert in_bits(make_layout(), 32).linear_bytes == 200_000_000, "never more than before"

@@ -64,7 +64,7 @@ def hard_order() -> OrderDocument:
             cards_paid=4,
             idle_cards=1,
         ),
-        idle=Idle(cards=1, cost_share=0.25, price=50.125, copies=1, sequences=12),
+        idle=Idle(cards=1, cost_share=0.25, price=50.13, copies=1, sequences=12),
         term_days=7,
         term_purpose="variants | repeated",
         terms=(

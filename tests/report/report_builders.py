@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from gpufit.advice.changes import ChangeKind
+from gpufit.advice.lots import to_the_cent
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.profile.record import (
@@ -48,14 +49,23 @@ HUGE = 2**60
 """An exbibyte: 1,073,741,824 GiB."""
 
 
-def prices(*asked: float | None, lots: int = 1, currency: str | None = "EUR", **fields: Any) -> tuple[Price, ...]:
+def prices(
+    *asked: float | None, cards: int | None = 1, lot_size: int = 2, currency: str | None = "EUR", **fields: Any
+) -> tuple[Price, ...]:
+    """A seller's three terms for so many cards; None where no number of them serves."""
+    lots = None if cards is None else -(-cards // lot_size)
     return tuple(
         Price(
             term_days=days,
             currency=currency,
             price_per_lot=one,
-            total_price=None if one is None else lots * one,
+            total_price=None if one is None or lots is None else lots * one,
+            lot_size=lot_size,
             lots=lots,
+            idle_cards=None if lots is None or cards is None else lots * lot_size - cards,
+            idle_price=None
+            if one is None or lots is None or cards is None
+            else to_the_cent(lots * one * (lots * lot_size - cards) / (lots * lot_size)),
             book="=book",
             seller="@seller|ü, Ltd",
             offered_on=OFFERED_ON,
@@ -107,7 +117,9 @@ FITS = CardRow(
     lot_size=2,
     lots=1,
     idle_cards=1,
-    prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+    idle_hosts_copies=1,
+    idle_hosts_sequences=12,
+    prices=prices(*(100.5, None, 1_234_567.25), cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
     remarks=("no bfloat16 | in hardware", "=1+1", SCRIPT),
     evidence=Evidence.SCALED,
     throughput=ThroughputFigures(
@@ -130,7 +142,13 @@ FITS = CardRow(
             1,
             1,
             20 * GIB,
-            prices=prices(100.5, None, 1_234_567.25, cost_per_million_tokens=0.000123456, cost_per_thousand_inputs=0.0),
+            idle_hosts_copies=1,
+            idle_hosts_sequences=12,
+            prices=prices(
+                *(100.5, None, 1_234_567.25),
+                cost_per_million_tokens=0.000123456,
+                cost_per_thousand_inputs=0.0,
+            ),
         ),
     ),
 )
@@ -158,11 +176,22 @@ DOES_NOT_FIT = CardRow(
     lot_size=1,
     lots=None,
     idle_cards=None,
-    prices=prices(None, None, None, currency=None),
-    remarks=("no bfloat16 | in hardware",),
+    prices=prices(None, None, None, cards=None, lot_size=1, currency=None),
+    remarks=("no bfloat16 | in hardware", "=none of the plans | tried serves it"),
+    no_plan="=none of the plans | tried serves it",
     evidence=Evidence.ASSUMED,
     changes=(
         ChangeFigures(kind=ChangeKind.CONTEXT, value="1", need_upper_bytes=None, words="=1+1 | größer ✓ 测试"),
+        ChangeFigures(
+            kind=ChangeKind.WEIGHTS,
+            value="=fp8",
+            need_upper_bytes=HUGE,
+            words="=FP8 | weights: 1,000,000 cards",
+            cards_paid=1_000_000,
+            tensor_parallel_size=8,
+            pipeline_parallel_size=125_000,
+            copies=1,
+        ),
         ChangeFigures(kind=ChangeKind.CARD, value="+x2", need_upper_bytes=HUGE, words=SCRIPT),
     ),
 )
@@ -190,10 +219,12 @@ UNKNOWN = CardRow(
     lot_size=1,
     lots=None,
     idle_cards=None,
-    prices=prices(None, None, None),
+    prices=prices(None, None, None, cards=None, lot_size=1),
     remarks=(),
     evidence=Evidence.MEASURED,
 )
+
+ODD = prices(0.01, 2.0, 3.0, cards=3, odd="=1+1 | a card")
 
 TOO_CLOSE = CardRow(
     card="x3-24gb",
@@ -218,12 +249,13 @@ TOO_CLOSE = CardRow(
     lot_size=2,
     lots=2,
     idle_cards=1,
-    prices=prices(0.01, 2.0, 3.0, lots=2),
+    idle_hosts_copies=1,
+    prices=ODD,
     remarks=(),
     evidence=Evidence.SCALED,
     arrangements=(
-        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, prices=prices(0.01, 2.0, 3.0, lots=2)),
-        arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, lots=2)),
+        arranged("replicas", 3, 2, 19 * GIB, copies=3, sequences_per_copy=3, idle_hosts_copies=1, prices=ODD),
+        arranged("sharded", 4, 2, 11 * GIB, tensor_parallel_size=4, prices=prices(0.01, 2.0, None, cards=4)),
         arranged(
             "pipeline",
             1_000_001,
@@ -231,7 +263,7 @@ TOO_CLOSE = CardRow(
             HUGE,
             pipeline_parallel_size=1_000_001,
             evidence=Evidence.ASSUMED,
-            prices=prices(None, 2.0, None, lots=500_001),
+            prices=prices(None, 2.0, None, cards=1_000_001),
         ),
     ),
     changes=(

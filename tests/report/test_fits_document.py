@@ -13,7 +13,8 @@ from report_builders import DOES_NOT_FIT, FITS, TOO_CLOSE, UNKNOWN, hard_documen
 from gpufit.profile.record import Evidence
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument, build_fits_document, named
-from gpufit.report.fits_text import matrices, verdict_lines
+from gpufit.report.fits_text import all_in_turn, matrices, matrices_in_cards, to_order, verdict_lines
+from gpufit.report.prices import Price
 from gpufit.report.registry import FORMATS, load_format
 
 
@@ -62,6 +63,81 @@ def test_the_column_of_what_decides_is_there_where_that_differs() -> None:
     (matrix,) = matrices(differing)
     assert matrix.headers[-1] == "decided by"
     assert [line[-1] for line in matrix.rows] == ["rag", "chat"]
+
+
+def sold_by(name: str, currency: str, lot_size: int, cards: int, a_lot: float) -> tuple[Price, ...]:
+    """A seller's price of 7 days, and what so many cards come to."""
+    lots = -(-cards // lot_size)
+    return tuple(
+        Price(
+            term_days=days,
+            currency=currency,
+            price_per_lot=a_lot if days == 7 else None,
+            total_price=a_lot * lots if days == 7 else None,
+            book=name,
+            seller=name,
+            lot_size=lot_size,
+            lots=lots,
+            idle_cards=lots * lot_size - cards,
+        )
+        for days in (3, 7, 30)
+    )
+
+
+def two_sellers() -> FitsDocument:
+    """One card serves chat and three serve rag: bulk sells eight a lot, pair two a lot, and abroad one in USD."""
+
+    def of(cards: int) -> tuple[Price, ...]:
+        return (
+            *sold_by("bulk", "EUR", 8, cards, 800.0),
+            *sold_by("pair", "EUR", 2, cards, 150.0),
+            *sold_by("abroad", "USD", 1, cards, 90.0),
+        )
+
+    chat = asked("chat", row(FITS, "x", prices=of(1), lot_size=8, lots=1, idle_cards=7))
+    rag = asked("rag", row(TOO_CLOSE, "x", prices=of(3), lot_size=8, lots=1, idle_cards=5))
+    return build_fits_document([chat, rag])
+
+
+def test_the_matrix_has_the_lots_of_each_seller_where_they_differ() -> None:
+    (matrix,) = matrices(two_sellers())
+    assert matrix.rows == (
+        (
+            "x",
+            "✓ 1 x 8 (7 idle) or 1 x 2 (1 idle) or 1",
+            "≈ 1 x 8 (5 idle) or 2 x 2 (1 idle) or 3 (replicas)",
+            "1 x 8 (5 idle) or 2 x 2 (1 idle) or 3",
+        ),
+    )
+    (in_cards,) = matrices_in_cards(two_sellers())
+    assert in_cards.rows == (("x", "✓ 1", "≈ 3 (replicas)", "3"),)
+
+
+def test_all_scenarios_in_turn_have_a_total_of_each_seller() -> None:
+    """Three cards: one lot of eight at 800, two lots of two at 150 each, three single ones at 90 USD."""
+    (orders,) = all_in_turn(two_sellers())
+    found = [(line.seller, line.lots, line.of(7).total_price) for line in orders.lines]  # type: ignore[union-attr]
+    assert found == [("bulk", "1 x 8 (5 idle)", 800.0), ("pair", "2 x 2 (1 idle)", 300.0), ("abroad", "3", 270.0)]
+    for name in ("table", "markdown", "html"):
+        text = load_format(name).render_fits(two_sellers()).decode()
+        assert "cheapest offer in EUR, 7 days: x at 300.00 EUR (pair)" in text
+        assert "cheapest offer in USD, 7 days: x at 270.00 USD (abroad)" in text
+
+
+def test_what_work_costs_is_left_to_the_scenarios() -> None:
+    """A card for all has totals and no cost of work: that depends on the scenario."""
+    (answer,) = build_fits_document([asked("chat", row(FITS, "x")), asked("rag", row(FITS, "x"))]).profiles
+    costs = [price.cost_per_million_tokens for price in FITS.prices]
+    assert any(cost is not None for cost in costs)
+    (card,) = answer.cards_for_all
+    assert [price.total_price for price in card.prices] == [price.total_price for price in FITS.prices]
+    assert {price.cost_per_million_tokens for price in card.prices} == {None}
+
+
+def test_one_scenario_has_no_turns() -> None:
+    one = build_fits_document([asked("chat", row(FITS, "x"), profile=where) for where in ("a.json", "b.json")])
+    assert all_in_turn(one) == []
+    assert [orders.title for orders in to_order(one)] == ["a: to order", "b: to order"]
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,23 @@ def test_two_runs_alike_differ_in_nothing_that_is_recorded() -> None:
     )
 
 
+def test_parts_that_make_up_for_each_other_are_not_passed_over() -> None:
+    """39 MiB more of temporaries and as much less of the cache, whose 512 x 4 tokens of 20,000 B are 39.06 MiB."""
+    moved = 39 * 2**20
+    other = with_temporaries(moved)
+    cells = []
+    for cell in other.cells:
+        if cell.key == (512, 4, 4):
+            assert isinstance(cell.outcome, Measured)
+            prefill, decode = cell.outcome.phases
+            parts = msgspec.structs.replace(prefill.parts, kv_cache_bytes=prefill.parts.kv_cache_bytes - moved)
+            outcome = msgspec.structs.replace(cell.outcome, phases=(make_peak(Phase.PREFILL, parts, 512), decode))
+            cell = msgspec.structs.replace(cell, outcome=outcome)
+        cells.append(cell)
+    document = comparing(make_profile(), msgspec.structs.replace(other, cells=tuple(cells)))
+    assert document.conclusion[0] == "prefill: the same in all, but KV cache -39.0 MiB, temporaries +39.0 MiB"
+
+
 def test_the_engine_is_looked_at_before_the_device() -> None:
     engine = msgspec.structs.replace(make_profile().engine, attention="eager")
     other = with_temporaries(64 * 2**20, engine=engine, environment=on_device("Intel Xeon"))

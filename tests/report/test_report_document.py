@@ -12,6 +12,7 @@ from gpufit.catalog.record import Card, Catalog
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import (
     Cell,
+    DtypeShare,
     Environment,
     Evidence,
     OutOfMemory,
@@ -123,7 +124,7 @@ def test_what_the_run_met_is_noted_in_words() -> None:
         "no cell of the profile ran this very scenario: its figures are those of the model fitted to 1 measured cell "
         "(it missed held-out cells by less than 0.01% of allocated)",
         # 1030 cached tokens x 8 = 8240 of 2060.
-        "the scenario lies 4.0 times beyond what was measured (up to 515 tokens, 4 sequences, 2060 tokens in all): "
+        "the scenario lies 4.0 times beyond what was measured (up to 515 tokens, 4 sequences, 2,060 tokens in all): "
         "scaled, with a wider interval",
     )
 
@@ -225,6 +226,25 @@ def test_the_four_precisions_stand_in_four_lines() -> None:
         "compute   matmul bfloat16, norm float32/bfloat16",
         "KV cache  float8_e4m3fn",
     ]
+
+
+@pytest.mark.parametrize(
+    ("kv", "said"),
+    [
+        (("float16",), "float16 weights, x1-80gb"),
+        (("float8_e4m3fn",), "float16 weights, float8_e4m3fn KV cache, x1-80gb"),
+        (("float16", "float32"), "float16 weights, float16/float32 KV cache, x1-80gb"),
+        ((), "float16 weights, x1-80gb"),
+    ],
+)
+def test_a_document_holds_for_the_dtype_of_its_cache_where_nothing_computes_in_it(
+    kv: tuple[str, ...], said: str
+) -> None:
+    shares = tuple(DtypeShare(dtype=dtype, size_bytes=1, tensors=1) for dtype in kv)
+    profile = make_profile(precision=msgspec.structs.replace(make_profile().precision, kv=shares))
+    card = make_card()
+    said = said.replace("x1-80gb", card.display_name)
+    assert document_of(card, profile=profile).holds_for == f"tiny-llama, transformers 5.24.0 (sdpa), {said}"
 
 
 def test_a_quantisation_and_a_finding_each_have_a_line() -> None:

@@ -42,7 +42,7 @@ def test_the_summary_comes_first_and_then_a_report_a_question() -> None:
 
 def test_headings_of_the_matrix_lead_to_the_reports_and_those_lead_back() -> None:
     summary, reports = articles(page_of(THREE))
-    (table,) = summary.all("table")
+    table, _ = summary.all("table")
     links = table.all("a")
     assert [link.text for link in links] == ["chat", "rag", SCRIPT]
     assert [link.attributes["href"] for link in links] == [f"#{one.attributes['id']}" for one in reports]
@@ -50,7 +50,7 @@ def test_headings_of_the_matrix_lead_to_the_reports_and_those_lead_back() -> Non
 
 
 def test_a_cell_is_coloured_by_one_card_s_verdict_or_by_several_that_serve() -> None:
-    (table,) = articles(page_of(THREE))[0].all("table")
+    table, _ = articles(page_of(THREE))[0].all("table")
     kinds = [[cell.attributes["class"] for cell in line.all("td")[:3]] for line in table.all("tbody")[0].all("tr")]
     # The too close card of the builders is served by three copies; the one that does not fit and the unknown by none.
     fits, several = "verdict fits", "verdict several"
@@ -89,18 +89,52 @@ def test_nothing_is_loaded_or_run_and_the_style_is_there_once() -> None:
     assert [style.text for style in page.root.all("style")] == [STYLE]
 
 
-def test_the_workbook_s_matrix_has_the_same_texts_and_as_many_colours() -> None:
-    (table,) = articles(page_of(THREE))[0].all("table")
+def test_the_workbook_s_matrix_is_in_cards_and_has_as_many_colours() -> None:
+    table, _ = articles(page_of(THREE))[0].all("table")
     lines = [line.all("th") + line.all("td") for line in table.all("tbody")[0].all("tr")]
     book = openpyxl.load_workbook(io.BytesIO(load_format("xlsx").render_fits(THREE)))
     cells = list(book["summary"].iter_rows())
     first = next(number for number, line in enumerate(cells) if line[0].value == "card")
     titles = [one.text for one in table.all("thead")[0].all("th")]
     assert [one.value for one in cells[first]][: len(titles)] == titles
+    shown = [[one.value for one in line[:5]] for line in cells[first + 1 : first + 4]]
+    # Lots follow the sheet of prices; the cards that serve do not.
+    assert shown == [
+        ["x", "✓ 1", "≈ 3 (replicas)", "✓ 1", "3"],
+        ["y", "≈ 3 (replicas)", "? -", "✓ 1", "-"],
+        ["z", "✗ -", "✓ 1", "✓ 1", "-"],
+    ]
     colours: dict[str, set[str]] = {}
     for line, row_ in zip(lines, cells[first + 1 :], strict=False):
-        assert [one.value for one in row_][: len(line)] == [one.text for one in line]
-        for shown, cell in zip(line[1:4], row_[1:4], strict=True):
-            colours.setdefault(shown.attributes["class"], set()).add(cell.fill.fgColor.rgb)
+        for one, cell in zip(line[1:4], row_[1:4], strict=True):
+            colours.setdefault(one.attributes["class"], set()).add(cell.fill.fgColor.rgb)
     assert all(len(some) == 1 for some in colours.values())
     assert len({colour for some in colours.values() for colour in some}) == len(colours) == 4
+
+
+def test_the_summary_says_what_all_scenarios_cost_of_each_seller() -> None:
+    """The two cards that serve all three; three of x in lots of two are two lots: 0.02, 4.00 and 6.00."""
+    two = build_fits_document(
+        [
+            asked("chat", row(FITS, "x"), row(DOES_NOT_FIT, "y"), row(FITS, "z")),
+            asked("rag", row(TOO_CLOSE, "x"), row(FITS, "y"), row(FITS, "z")),
+        ]
+    )
+    _, table = articles(page_of(two))[0].all("table")
+    lines = [[node.text for node in line.all("th") + line.all("td")] for line in table.all("tbody")[0].all("tr")]
+    assert [line[:3] for line in lines] == [["x", "3", "2 x 2 (1 idle)"], ["z", "1", "1 x 2 (1 idle)"]]
+    assert [line[5].split(" EUR")[0] for line in lines] == ["4.00", "-"]
+
+
+def test_the_workbook_of_several_questions_has_formulas_and_a_chart_a_question() -> None:
+    book = openpyxl.load_workbook(io.BytesIO(load_format("xlsx").render_fits(THREE)))
+    assert book.sheetnames == ["summary", "chart", "cards", "prices", "parts"]
+    formulas = {sheet.title: sum(one.data_type == "f" for line in sheet.iter_rows() for one in line) for sheet in book}
+    # Of x alone all three scenarios are served: lot size, lots, idle cards and three totals. Every row of `cards` has
+    # the same and three prices of idle cards: three questions by three cards, and two arrangements more of each card
+    # that is too close.
+    assert formulas == {"summary": 6, "chart": 0, "cards": 9 * (3 * 3 + 2 * 2), "prices": 0, "parts": 0}
+    assert len(book["chart"]._charts) == 3
+    inputs = [head.value for head in book["prices"][4]]
+    assert inputs.count("lot size (cards)") == 1
+    assert book["prices"].max_row == 4 + 3

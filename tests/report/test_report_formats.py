@@ -35,14 +35,26 @@ PART_KEYS = {
 RATES = ("inputs_per_second", "generated_tokens_per_second", "prompt_tokens_per_second")
 
 
+def precisions_in(precision: dict[str, Any]) -> dict[str, Any]:
+    """The columns of the four precisions: dtypes by the name, whatever their sizes."""
+    dtypes = {
+        f"{name}_dtype": "/".join(dict.fromkeys(one["dtype"] for one in precision[name])) or None
+        for name in ("stored", "resident", "kv")
+    }
+    families = [f"{one['family']} {'/'.join(one['dtypes'])}" for one in precision["compute"]]
+    method = precision["quantization"] and precision["quantization"]["method"]
+    return dtypes | {"compute_dtype": ", ".join(families) or None, "quantization": method}
+
+
 def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     """The JSON value that a CSV column stands for, by the column's name alone."""
     first = row["prices"][0]
     prices = {
         f"{name}_{price['term_days']}_days": price[name]
         for price in row["prices"]
-        for name in ("total_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
+        for name in ("total_price", "idle_price", "cost_per_million_tokens", "cost_per_thousand_inputs")
     }
+    odd = [f"{one['term_days']} days: {one['odd']}" for one in row["prices"] if one["odd"]]
     priced = any(price["price_per_lot"] is not None for price in row["prices"])
     book = {one["name"]: one for one in document["offer_books"]}[first["book"]] if priced else {}
     speed = row["throughput"] or {}
@@ -53,6 +65,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         "attention": document["engine"]["attention"],
         # Either document multiplies matrices in one dtype, or nothing was observed.
         "dtype": next((one["dtypes"][0] for one in document["precision"]["compute"]), None),
+        **precisions_in(document["precision"]),
         "holds_for": document["holds_for"],
         "lot_size_cards": row["lot_size"],
         "currency": first["currency"],
@@ -61,6 +74,7 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
         "offered_on": book.get("offered_on"),
         "price_age_days": book.get("age_days"),
         "price_notes": "; ".join(book["notes"]) if book else None,
+        "odd_prices": "; ".join(odd) or None,
         "throughput_how": speed.get("how"),
         "throughput_evidence": speed.get("evidence"),
         **{name: speed.get(name) for name in RATES},
@@ -71,8 +85,9 @@ def in_json(document: dict[str, Any], row: dict[str, Any], key: str) -> Any:
     raise AssertionError(f"no such value in the JSON: {key}")
 
 
-OF_A_PLAN = ("arrangement", "cards_needed", "lots", "idle_cards", "prices")
-SHARES = ("tensor_parallel_size", "pipeline_parallel_size", "copies", "sequences_per_copy")
+HOSTS = ("idle_hosts_copies", "idle_hosts_sequences")
+OF_A_PLAN = ("arrangement", "cards_needed", "lots", "idle_cards", "prices", *HOSTS)
+SHARES = ("tensor_parallel_size", "pipeline_parallel_size", "copies", "sequences_per_copy", "machines")
 NEEDS = ("need_bytes", "need_lower_bytes", "need_upper_bytes")
 
 
@@ -204,9 +219,11 @@ def test_csv_is_utf_8_without_a_mark_and_a_line_a_row() -> None:
 def test_every_csv_column_says_its_unit() -> None:
     words = {"model", "engine", "card", "name", "verdict", "binding", "arrangement", "currency", "remarks", "evidence"}
     words |= {"engine_version", "attention", "dtype", "holds_for", "seller", "offer_book", "offered_on"}
+    words |= {"stored_dtype", "resident_dtype", "compute_dtype", "kv_dtype", "quantization", "odd_prices"}
     words |= {"price_notes", "throughput_how", "throughput_evidence", "arrangement_evidence"}
     counts = {"concurrency", "max_concurrency", "lots", "copies", "sequences_per_copy"}
     counts |= {"tensor_parallel_size", "pipeline_parallel_size"}  # vLLM's names, in devices
+    counts |= {"idle_hosts_copies", "idle_hosts_sequences", "machines"}
     for key in as_csv(hard_document())[0]:
         with_unit = key.endswith(("_bytes", "_tokens", "_days", "_cards", "_per_second")) or key == "cards_needed"
         assert with_unit or key in words | counts, key
@@ -255,6 +272,8 @@ def test_the_workbook_s_cards_hold_the_values_of_the_json_as_numbers() -> None:
                 value = "; ".join(value) if key == "remarks" else value
                 if value is None or value == "":
                     assert not cell.value
+                elif key == "offered_on":
+                    assert (cell.value.date().isoformat(), cell.data_type) == (value, "d")
                 elif isinstance(value, str):
                     assert (cell.value, cell.data_type) == (value, "s")
                 elif key.endswith("_bytes"):
@@ -270,7 +289,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
     book = as_workbook(hard_document())
     cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
     formulas = [cell for cell in cells if cell.data_type == "f"]
-    assert {cell.parent.title for cell in formulas} == {"summary", "cards", "prices", "scenario"}
+    assert {cell.parent.title for cell in formulas} == {"summary", "cards", "prices", "arrangements", "scenario"}
     assert all(cell.value.startswith(("=IF(", "=SUM(", "=INDEX(")) for cell in formulas)
     assert sum(cell.hyperlink is not None for cell in cells) == 0
     names = {cell.value: cell.data_type for cell in cells}
@@ -280,7 +299,7 @@ def test_a_model_whose_name_begins_as_a_formula_is_text_in_the_workbook() -> Non
 def test_the_workbook_is_ready_to_read() -> None:
     sheet = as_workbook(real_document())["cards"]
     assert sheet.freeze_panes == "G2"  # the header row, and the columns up to the card
-    assert sheet.auto_filter.ref == f"A1:BP{1 + len(CATALOG.cards)}"
+    assert sheet.auto_filter.ref == f"A1:CB{1 + len(CATALOG.cards)}"
     titles = [cell.value for cell in sheet[1]]
     assert len(set(titles)) == len(titles)
     assert "new tokens" in titles

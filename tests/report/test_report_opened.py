@@ -19,6 +19,7 @@ import openpyxl
 import pytest
 from builders import make_offers, make_profile
 from model_files import REPOSITORY
+from order_builders import hard_order
 from public_models import CONFIGS
 from report_builders import hard_document
 from report_readers import BOOK, CATALOG, real_document, served_document
@@ -28,6 +29,8 @@ from gpufit.catalog.offers import Offer, OfferBook
 from gpufit.catalog.query import find_cards
 from gpufit.memory.terms import Shape
 from gpufit.report.document import FitDocument
+from gpufit.report.fits_document import FitsDocument, build_fits_document, named
+from gpufit.report.order_registry import load_order_format
 from gpufit.report.registry import load_format
 from gpufit.sources.estimate.vllm import VllmRequest
 from scripts import look_at_reports as look
@@ -47,7 +50,7 @@ def computed(path: Path, folder: Path) -> Any:
     return openpyxl.load_workbook(look.convert(path, "xlsx", folder), data_only=True)
 
 
-def two_sellers() -> FitDocument:
+def two_sellers_books() -> tuple[OfferBook, OfferBook]:
     """One sells an L4 in lots of four, the other B200s in lots of eight."""
     other = OfferBook(
         name="other",
@@ -57,7 +60,12 @@ def two_sellers() -> FitDocument:
             Offer(card="b200-sxm-180gb", lot_size=8, price_7_days=5000.0, currency="EUR"),
         ),
     )
-    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, make_offers(BOOK, other))
+    return BOOK, other
+
+
+def two_sellers() -> FitDocument:
+    """A question whose cards both sell."""
+    return flows.fit(make_profile(), "p.json", Shape(4096, 16, 40), CATALOG, make_offers(*two_sellers_books()))
 
 
 @has("soffice")
@@ -100,15 +108,97 @@ def test_a_changed_price_and_lot_size_change_the_totals_everywhere(tmp_path: Pat
     rows = {row.card: row for row in document.cards}
     assert rows["l4-24gb"].lots is not None
     assert rows["b200-sxm-180gb"].cards_needed == 1
-    for name, header in (("cards", 1), ("summary", 4)):
-        heads = [head.value for head in found[name][header]]
-        at = {row[heads.index("card")]: row for row in found[name].iter_rows(min_row=header + 1, values_only=True)}
-        assert at["l4-24gb"][heads.index("price, 7 days")] == rows["l4-24gb"].lots * 99.5
+    for name, total in (("cards", "price, 7 days"), ("summary", "total, 7 days")):
+        table = list(found[name].iter_rows(values_only=True))
+        heads = next(row for row in table if total in row)
+        at = {row[heads.index("card")]: row for row in table[table.index(heads) + 1 :]}
+        assert at["l4-24gb"][heads.index(total)] == rows["l4-24gb"].lots * 99.5
         # One card of a lot of four: one lot, at the price that stood there for a lot.
         assert at["b200-sxm-180gb"][heads.index("lots")] == 1
-        assert at["b200-sxm-180gb"][heads.index("price, 7 days")] == 1500.25
+        assert at["b200-sxm-180gb"][heads.index(total)] == 1500.25
     (idle,) = (row[5].value for row in found["prices"].iter_rows(min_row=5) if row[0].value == "b200-sxm-180gb")
     assert idle == 4 - 1
+
+
+def two_questions() -> FitsDocument:
+    """Sixteen sequences of 4k, and forty: `BOOK` and the other seller at both."""
+    found = []
+    for name, concurrency in (("few", 16), ("many", 40)):
+        other = two_sellers_books()
+        document = flows.fit(make_profile(), "p.json", Shape(4096, 16, concurrency), CATALOG, make_offers(*other))
+        found.append(named(document, name))
+    return build_fits_document(found)
+
+
+@has("soffice")
+def test_several_questions_follow_one_sheet_of_prices(tmp_path: Path) -> None:
+    """Stored values are those that LibreOffice computes; then L40S, which nobody priced, at 10 a lot of 3 cards."""
+    documents = two_questions()
+    path = tmp_path / "mine.xlsx"
+    path.write_bytes(load_format("xlsx").render_fits(documents))
+    stored, book = openpyxl.load_workbook(path, data_only=True), openpyxl.load_workbook(path)
+    book.save(tmp_path / "bare.xlsx")
+    (tmp_path / "out").mkdir()
+    found = computed(tmp_path / "bare.xlsx", tmp_path / "out")
+    places = [(sheet.title, one.coordinate) for sheet in book for row in sheet for one in row if one.data_type == "f"]
+    assert {sheet for sheet, _ in places} == {"summary", "cards"}
+    for sheet, place in places:
+        expected, value = stored[sheet][place].value, found[sheet][place].value
+        assert (value or None) == (expected or None) or value == pytest.approx(expected, rel=1e-14), (sheet, place)
+    titles = [head.value for head in book["prices"][4]]
+    (mine,) = (row for row in book["prices"].iter_rows(min_row=5) if row[0].value == "l40s-48gb")
+    mine[titles.index("lot size (cards)")].value = 3
+    mine[titles.index("price of a lot, 7 days")].value = 10
+    book.save(path)
+    (tmp_path / "changed").mkdir()
+    found = computed(path, tmp_path / "changed")
+    for sheet, total in (("summary", "total, 7 days"), ("cards", "price, 7 days")):
+        table = list(found[sheet].iter_rows(values_only=True))
+        heads = next(row for row in table if total in row)
+        rows = [row for row in table if row[heads.index("card")] == "l40s-48gb" and row != heads]
+        priced = [row for row in rows if isinstance(row[heads.index("lots")], int | float)]
+        assert priced
+        for row in priced:
+            cards = row[heads.index("cards")]
+            if cards:
+                lots = -(-cards // 3)
+                assert [row[heads.index(one)] for one in ("lots", "idle cards", total)] == [
+                    lots,
+                    3 * lots - cards,
+                    10 * lots,
+                ]
+
+
+@has("soffice")
+def test_lots_of_arrangements_and_of_an_order_follow_the_cards_in_a_lot(tmp_path: Path) -> None:
+    """Three cards in lots of two are two lots with one idle; in lots of three they are one with none."""
+    path = tmp_path / "fit.xlsx"
+    path.write_bytes(load_format("xlsx").render_fit(hard_document()))
+    book = openpyxl.load_workbook(path)
+    (row,) = (one for one in book["prices"].iter_rows(min_row=5) if one[0].value == "x3-24gb")
+    row[[head.value for head in book["prices"][4]].index("lot size (cards)")].value = 3
+    book.save(path)
+    (tmp_path / "fit").mkdir()
+    heads, first, *_ = computed(path, tmp_path / "fit")["arrangements"].iter_rows(values_only=True)
+    assert [first[heads.index(one)] for one in ("card", "cards", "lots", "idle cards")] == ["x3-24gb", 3, 1, 0]
+
+    path = tmp_path / "order.xlsx"
+    path.write_bytes(load_order_format("xlsx").render_order(hard_order()))
+    book = openpyxl.load_workbook(path)
+    labels = {line[0].value: line[1] for line in book["order"].iter_rows()}
+    assert (labels["cards needed"].value, labels["cards a lot"].value) == (3, 2)
+    labels["cards a lot"].value = 3
+    book.save(path)
+    (tmp_path / "order").mkdir()
+    found = computed(path, tmp_path / "order")
+    shown = {line[0].value: line[1].value for line in found["order"].iter_rows()}
+    assert [shown[one] for one in ("lots", "cards paid for", "idle cards", "price")] == [1, 3, 0, 100.25]
+    terms = list(found["terms"].iter_rows(min_row=2, values_only=True))
+    for _, _, _, _, workers, lots, cards, of_lot, total in terms:
+        if workers and lots:
+            needed = workers  # two ranks each, two devices a card
+            assert (lots, cards) == (-(-needed // 3), 3 * -(-needed // 3))
+            assert of_lot is None or total == pytest.approx(of_lot * lots)
 
 
 @has("soffice")

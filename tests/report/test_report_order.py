@@ -19,7 +19,6 @@ from gpufit.advice.terms import Volume
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
 from gpufit.cli.main import build_parser
-from gpufit.cli.registry import COMMANDS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
@@ -194,11 +193,20 @@ def test_a_blank_price_stays_blank() -> None:
 
 def test_an_order_goes_to_one_seller() -> None:
     other = msgspec.structs.replace(PAIRS, name="other", seller="Other")
-    with pytest.raises(UsageError, match=r"cloud, other all have a price for x1-80gb.*--offers"):
+    with pytest.raises(UsageError, match=r"cloud and other both have a price for x1-80gb.*--offers"):
         order(Ask(term_days=7), books=(PAIRS, other))
     blank = OfferBook(name="blank", offers=(Offer(card="x1-80gb", lot_size=8),))
     assert order(Ask(term_days=7), books=(blank, PAIRS)).cost.book == "cloud"  # the one that has a price
     assert order(Ask(term_days=7), books=(blank,)).card.cards_paid == 8
+
+
+def test_a_price_that_is_hardly_meant_is_odd_for_its_term_alone() -> None:
+    """100 for 7 days and 99 for 30."""
+    odd = msgspec.structs.replace(
+        PAIRS, offers=(Offer(card="x1-80gb", lot_size=2, price_7_days=100.0, price_30_days=99.0, currency="EUR"),)
+    )
+    assert order(Ask(term_days=7), books=(odd,)).cost.odd is None
+    assert order(Ask(term_days=30), books=(odd,)).cost.odd == "less than for 7 days"
 
 
 def test_an_old_price_is_said_to_be_old() -> None:
@@ -213,7 +221,7 @@ def test_a_card_that_does_not_fit_is_not_ordered() -> None:
     """Weights alone are 256 MB, beside 500 MiB of context: 0.5 GiB hold neither."""
     document = order(Ask(term_days=7), card=make_card(capacity_gib=0.5))
     assert not document.ready
-    assert "does not fit, and no number of them serves it" in document.blockers[0]
+    assert "does not fit, and none of the plans tried serves it: whole copies" in document.blockers[0]
     card = document.card
     assert (card.lots, card.cards_paid, card.cards_needed, document.term_days) == (None, None, None, None)
     assert document.workers == document.checks == document.terms == ()
@@ -274,7 +282,9 @@ def test_the_checks_name_commands_that_exist_with_options_they_take(profile: Pro
     same_run = profile.workload.quantization in (None, *QUANTISED_AT_LOAD)
     first = ["check", "verify"] if same_run else ["check"]
     assert [words[0] for words in commands] == [*first, "profile", "fit", "order"]
-    measured, judged, planned = [build_parser().parse_args(words) for words in commands if words[0] in COMMANDS][-3:]
+    *chain, measured, judged, planned = [build_parser().parse_args(words) for words in commands]
+    assert chain[0].model == (profile.model.source if same_run else "QUANTISED_CHECKPOINT")
+    assert [str(one.profile) for one in chain[1:]] == ["p.json"] * same_run
     assert (measured.context, measured.concurrency, measured.new_tokens) == ((512,), (4,), 4)
     assert (judged.context, judged.concurrency, judged.new_tokens, judged.card) == (512, 4, 4, ["x1-80gb"])
     assert (planned.inputs, planned.tokens, planned.term, planned.workers) == (10, 100, 7, 1)
@@ -385,8 +395,9 @@ def test_what_ran_out_of_memory_on_the_very_card_is_the_reason() -> None:
     ]
     document = order(Ask(term_days=3), profile=msgspec.structs.replace(one, cells=tuple(lost)))
     assert document.blockers == (
-        "x1-80gb: does not fit, and no number of them serves it: context 512 x 1 ran out of memory on this very card; "
-        "gpufit fit names cards that do",
+        "x1-80gb: does not fit, and none of the plans tried serves it: whole copies (the profile does not tell how "
+        "the model divides over cards): context 512 x 1 ran out of memory on this very card; gpufit fit names "
+        "cards that do",
     )
 
 

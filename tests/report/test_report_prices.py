@@ -97,11 +97,13 @@ def test_several_copies_are_priced_by_the_lots_they_need() -> None:
 
 
 def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
-    dollars = book("usd", Offer(card="x2-80gb", lot_size=1, price_7_days=1.0), currency="USD")
+    dollars = book("usd", Offer(card="x2-80gb", lot_size=1, price_7_days=10.0), currency="USD")
     document = document_of(ACME, BULK, dollars)
     assert price_lines(document) == [
         "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
-        "cheapest offer in USD, 7 days: x2-80gb at 1.00 USD (usd Ltd)",
+        "cheapest offer in USD, 7 days: x2-80gb at 10.00 USD (usd Ltd)",
+        # Seven of a lot of eight, at 2,400.00.
+        "x1-80gb: 7 of 8 cards paid for lie idle, 88% of the price (2,100.00 for 7 days, EUR, bulk Ltd)",
     ]
     assert "prices in EUR and USD are never added up or ranked against each other" in document.notes
 
@@ -118,11 +120,50 @@ def test_the_runner_up_says_by_how_much_it_lost() -> None:
     )
 
 
+def test_a_stale_or_odd_price_says_so_where_it_is_the_cheapest() -> None:
+    """29 days of old prices: fresh. 74 days: stale. 420 for 7 days and 419 for 30 are odd: the longer costs less."""
+    old = book(
+        "old",
+        Offer(card="x1-80gb", lot_size=1, price_7_days=420.0, price_30_days=419.0),
+        Offer(card="x2-80gb", lot_size=1, price_7_days=630.0, price_30_days=800.0),
+        days_ago=74,
+    )
+    document = document_of(old)
+    assert price_lines(document) == [
+        "cheapest, 7 days: x1-80gb at 420.00 EUR (old Ltd, stale); then x2-80gb at 630.00 (+50%, stale)",
+        "cheapest, 30 days: x1-80gb at 419.00 EUR (old Ltd, stale, odd); then x2-80gb at 800.00 (stale)",
+        "odd, ask before you count on it: x1-80gb, 30 days of old Ltd, 419.00 a lot (less than for 7 days)",
+    ]
+    (first, _) = price_rows(document)
+    assert first[5] == "419.00, odd"
+    cell = as_page(document).section("Prices").all("tbody")[0].all("tr")[0].all("td")[-1]
+    assert cell.text == "419.00 EURodd: less than for 7 days"
+    for sheet in ("summary", "prices", "cards"):
+        cells = [one for line in as_workbook(document)[sheet].iter_rows(values_only=True) for one in line]
+        assert "30 days: less than for 7 days" in cells
+
+
+def test_the_summary_of_the_workbook_says_whose_prices_in_what_currency() -> None:
+    """420 of acme against 2,400 of bulk, first in the list or not: both stand there with seller, currency and date."""
+    dollars = book("usd", Offer(card="x2-80gb", lot_size=1, price_7_days=10.0), currency="USD", days_ago=74)
+    for order in ((ACME, BULK, dollars), (dollars, BULK, ACME)):
+        rows = list(as_workbook(document_of(*order), values=True)["summary"].iter_rows(values_only=True))
+        heads = next(row for row in rows if "seller" in row)
+        titles = ("card", "lots", "idle cards", "total, 7 days", "currency", "seller", "offered on", "stale")
+        found = {tuple(row[heads.index(one)] for one in titles) for row in rows[rows.index(heads) + 1 :] if row[1]}
+        today, then = datetime.datetime(2026, 3, 1), datetime.datetime(2025, 12, 17)
+        assert found == {
+            ("x1-80gb", 1, 0, 420.0, "EUR", "acme Ltd", today, None),
+            ("x1-80gb", 1, 7, 2400.0, "EUR", "bulk Ltd", today, None),
+            ("x2-80gb", 1, 0, 10.0, "USD", "usd Ltd", then, "stale"),
+        }
+
+
 def test_what_nobody_offers_is_never_the_cheapest_of_what_somebody_does() -> None:
-    public = book("public", Offer(card="x1-80gb", lot_size=1, price_7_days=1.0), indicative=True)
+    public = book("public", Offer(card="x1-80gb", lot_size=1, price_7_days=10.0), indicative=True)
     assert price_lines(document_of(ACME, BULK, public))[:2] == [
         "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
-        "cheapest public figure in EUR, 7 days: x1-80gb at 1.00 EUR (public Ltd)",
+        "cheapest public figure in EUR, 7 days: x1-80gb at 10.00 EUR (public Ltd)",
     ]
 
 
@@ -150,7 +191,8 @@ def test_a_stale_price_is_flagged_in_every_format() -> None:
     assert (stored["offered_on"], stored["age_days"], stored["stale"]) == ("2025-12-17", 74, True)
     assert "2025-12-17, stale" in found["table"].decode()
     assert "2025-12-17, stale" in found["html"].decode()
-    assert "2025-12-17, stale" in in_cells
+    assert "stale" in in_cells
+    assert datetime.datetime(2025, 12, 17) in in_cells
 
 
 def test_a_price_of_thirty_days_is_not_flagged_and_one_of_tomorrow_is() -> None:
@@ -219,9 +261,9 @@ def test_the_page_and_the_workbook_have_a_line_for_each_seller_with_its_own_lots
         ("x1-80gb", "1 x 8 (7 idle)", "bulk Ltd2026-03-01", "2,400.00 EUR"),
         ("x1-80gb", "1", "acme Ltd2026-03-01", "420.00 EUR"),
     ]
-    *_, first, second, third = as_workbook(document, values=True)["prices"].iter_rows(values_only=True)
-    # card, lot size, lots, idle cards, seller, the price of a lot and the total of 7 days
-    assert [[row[at] for at in (0, 3, 4, 5, 6, 11, 12)] for row in (first, second, third)] == [
+    heads, *rows = as_workbook(document, values=True)["prices"].iter_rows(min_row=4, values_only=True)
+    titles = ("card", "lot size (cards)", "lots", "idle cards", "seller", "price of a lot, 7 days", "total, 7 days")
+    assert [[row[heads.index(one)] for one in titles] for row in rows] == [
         ["x1-80gb", 8, 1, 7, "bulk Ltd", 2400, 2400],
         ["x1-80gb", 1, 1, 0, "acme Ltd", 420, 420],
         ["x2-80gb", 2, 1, 1, "bulk Ltd", None, None],

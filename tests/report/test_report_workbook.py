@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from openpyxl.utils import get_column_letter
 from report_builders import GIB, HUGE, LONG_NAME, PREFILL_BYTES, SCRIPT, hard_document
 from report_readers import BOOK, as_json, as_workbook, document_without_cards, real_document, served_document
 
@@ -61,23 +62,40 @@ def test_a_price_is_an_input_and_its_total_a_formula_with_its_value() -> None:
 
 def test_input_cells_are_shaded_and_take_only_what_can_be_a_price() -> None:
     sheet = as_workbook(hard_document())["prices"]
-    shaded = {place.coordinate for row in sheet["A5:O8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
-    assert shaded == {f"{column}{row}" for column in "DJLN" for row in range(5, 9)}
+    shaded = {place.coordinate for row in sheet["A5:S8"] for place in row if place.fill.fgColor.rgb == "FFFFF6D6"}
+    assert shaded == {f"{column}{row}" for column in "DMOQ" for row in range(5, 9)}
     guards = {str(one.sqref): (one.type, one.operator, one.formula1) for one in sheet.data_validations.dataValidation}
     assert guards == {
         "D5:D8": ("whole", "greaterThanOrEqual", "1"),
-        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "JLN"},
+        **{f"{column}5:{column}8": ("decimal", "greaterThan", "0") for column in "MOQ"},
     }
 
 
-def test_lots_and_totals_of_the_other_sheets_are_looked_up_by_the_card_s_name() -> None:
+def test_inputs_are_looked_up_by_card_and_offer_book_wherever_they_stand() -> None:
     book = as_workbook(hard_document())
+    found = "SUMPRODUCT((prices!$A$5:$A$8={card})*(prices!$H$5:$H$8={book})*(ROW(prices!$A$5:$A$8)-4))"
     titles = [head.value for head in book["cards"][1]]
-    at = titles.index("price, 7 days") + 1
-    assert book["cards"].cell(5, at).value == "=INDEX(prices!$M$5:$M$8,MATCH($F5,prices!$A$5:$A$8,0))"
-    titles = [head.value for head in book["summary"][4]]
-    at = titles.index("lots") + 1
-    assert book["summary"].cell(6, at).value == "=INDEX(prices!$E$5:$E$8,MATCH($A6,prices!$A$5:$A$8,0))"
+    card, offer = (f"${get_column_letter(titles.index(one) + 1)}5" for one in ("card", "offer book"))
+    lots = f"${get_column_letter(titles.index('lots') + 1)}5"
+    asked = f"INDEX(prices!$O$5:$O$8,{found.format(card=card, book=offer)})"
+    total = book["cards"].cell(5, titles.index("price, 7 days") + 1).value
+    assert total == f'=IF(OR({lots}="",{asked}=""),"",ROUND({lots}*{asked},2))'
+    rows = list(book["summary"].iter_rows())
+    heads = next(row for row in rows if row[3].value == "lots")
+    first = rows[heads[0].row]
+    at = [head.value for head in heads]
+    place = {title: first[at.index(title)].coordinate for title in ("card", "offer book")}
+    keys = {"card": f"${place['card']}", "book": f"${place['offer book']}"}
+    assert first[at.index("lot size (cards)")].value == f"=INDEX(prices!$D$5:$D$8,{found.format(**keys)})"
+
+
+def test_lots_of_an_arrangement_follow_the_card_s_first_lot_size() -> None:
+    sheet = as_workbook(hard_document())["arrangements"]
+    titles = [head.value for head in sheet[1]]
+    lots = sheet.cell(2, titles.index("lots") + 1).value
+    needed = f"${get_column_letter(titles.index('cards') + 1)}2"
+    first = "INDEX(prices!$D$5:$D$8,MATCH($A2,prices!$A$5:$A$8,0))"
+    assert lots == f'=IF({needed}="","",ROUNDUP({needed}/{first},0))'
 
 
 def test_the_summary_s_verdicts_have_their_sign() -> None:
@@ -173,5 +191,7 @@ def test_a_text_longer_than_a_cell_holds_ends_in_an_ellipsis() -> None:
 def test_places_are_named_as_formulas_name_them() -> None:
     assert (cell(0, 0), cell(4, 2), cell(41, 25)) == ("A1", "C5", "Z42")
     assert column_range("parts", 2, 1, 41) == "parts!$C$2:$C$42"
-    with pytest.raises(ValueError, match="column 26"):
-        cell(0, 26)
+    assert [cell(0, column) for column in (26, 51, 52, 701, 702)] == ["AA1", "AZ1", "BA1", "ZZ1", "AAA1"]
+    assert cell(4, 2, fixed=True) == "$C5"
+    with pytest.raises(ValueError, match="column -1"):
+        cell(0, -1)

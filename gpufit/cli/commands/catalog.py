@@ -146,17 +146,19 @@ def _offers(arguments: argparse.Namespace, catalog: Catalog) -> str | None:
 
 def _check(arguments: argparse.Namespace) -> int:
     """All cards, then every offer book with all that is wrong with it; status 3 where anything is."""
-    from gpufit.catalog.check import check_book, check_books
+    from gpufit.catalog.check import check_book, check_books, check_cards
     from gpufit.catalog.store import catalog_folders, load_cards
 
     folders, day = catalog_folders(arguments.catalog), today()
-    cards = load_cards(folders)
-    files = [check_book(path, cards, day) for path in arguments.book]
-    found = files or check_books(folders, cards, day)
-    lines = [] if files else _card_lines(cards)
-    lines += [line for one in found for line in one.faults or (f"{one.path}: {book_line(one.book, day)}",)]
+    cards = check_cards(folders)
+    files = [check_book(path, cards.card_ids, day) for path in arguments.book]
+    found = files or check_books(folders, cards.card_ids, day)
+    lines = [*cards.faults] or ([] if files else _card_lines(load_cards(folders)))
+    for one in found:
+        lines += one.faults or (f"{one.path}: {book_line(one.book, day)}",)
+        lines += one.warnings
     print_text("\n".join(lines))
-    return ExitCode.UNREADABLE if any(one.faults for one in found) else ExitCode.ANSWERED
+    return ExitCode.UNREADABLE if cards.faults or any(one.faults for one in found) else ExitCode.ANSWERED
 
 
 def _card_lines(catalog: Catalog) -> list[str]:

@@ -6,12 +6,11 @@ Loads the model in a process of its own, runs every context at every concurrency
 from __future__ import annotations
 
 import argparse
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, pixels, seconds, seed, size, whole
-from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
+from gpufit.cli.arguments import add_run_options, count, counts, pixels, seconds, seed, whole
+from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
 from gpufit.cli.output import say_made
 from gpufit.units import format_size, format_tokens
 
@@ -44,11 +43,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         default=8,
         help="tokens to generate for each sequence, prefill's included (default: 8)",
     )
-    parser.add_argument(
-        "--dtype",
-        default="auto",
-        help="dtype of the weights in memory (default: auto, the checkpoint's own; bfloat16 for GGUF)",
-    )
+    add_run_options(parser)
     parser.add_argument(
         "--kv-cache-dtype",
         choices=("auto", "fp8"),
@@ -74,18 +69,10 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="their size in pixels, for a model that takes any size (default: 448x448)",
     )
     parser.add_argument(
-        "--quantization",
-        metavar="NAME",
-        help="quantise the linear layers' weights while loading: torchao-int8wo, torchao-float8wo, bitsandbytes-int8, "
-        "bitsandbytes-nf4 (default: none; a checkpoint's own quantisation is used as it is)",
-    )
-    parser.add_argument(
         "--compute-dtype",
         choices=("bfloat16", "float16"),
         help="run under torch.autocast to this dtype, the weights staying as --dtype has them (default: no autocast)",
     )
-    parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
     parser.add_argument(
         "--keep-logits",
         choices=("last", "all"),
@@ -93,15 +80,6 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
     )
     parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
-    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
-    parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
-    parser.add_argument(
-        "--memory-limit",
-        type=size("--memory-limit"),
-        metavar="SIZE",
-        help="run as on a device with so much memory, 6GiB or 6g: on a card it counts what torch's allocator reserves, "
-        "on a CPU the weights and all that the process allocates beside them (default: the device's own)",
-    )
     parser.add_argument(
         "--cell-timeout",
         type=seconds("--cell-timeout"),
@@ -144,16 +122,14 @@ def run(arguments: argparse.Namespace) -> int:
         progress=bar.now,
         cell=lambda cell: bar.step(cell_line(cell)),
     )
-    # `kill`, a service manager and a container's end interrupt a sweep as Ctrl-C does.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        profile, output = measure(_request(arguments), listener)
+        with ended_as_interrupted():
+            profile, output = measure(_request(arguments), listener)
     except KeyboardInterrupt:
         bar.close()
         say("finished cells are in the profile; the same command with --resume goes on")
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
         bar.close()
     for line in summary_lines(profile, output):
         say(line)

@@ -16,6 +16,8 @@ _DOCUMENTS = {
     "fits": "the same for several profiles or scenarios",
     "order": "what `gpufit order --json` writes",
     "compare": "what `gpufit compare --json` writes",
+    "check": "what `gpufit check --json` writes",
+    "verify": "what `gpufit verify --json` writes",
     "profile": "what `gpufit profile` writes",
 }
 """Those of `report.schema`, named here so that help needs no records."""

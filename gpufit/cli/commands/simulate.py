@@ -7,13 +7,12 @@ few layers of each kind are run and extended to all of them, to the byte.
 from __future__ import annotations
 
 import argparse
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import count, counts, pixels, reader, seconds, seed, whole
 from gpufit.cli.commands.profile import cell_line, summary_lines
-from gpufit.cli.diagnostics import ExitCode, ProgressBar, say
+from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
 from gpufit.cli.output import say_made
 from gpufit.units import format_tokens
 
@@ -136,11 +135,10 @@ def run(arguments: argparse.Namespace) -> int:
         progress=bar.now,
         cell=lambda cell: bar.step(cell_line(cell)),
     )
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        profile, output = simulate(_request(arguments), listener)
+        with ended_as_interrupted():
+            profile, output = simulate(_request(arguments), listener)
     finally:
-        signal.signal(signal.SIGTERM, before)
         bar.close()
     for line in summary_lines(profile, output):
         say(line)

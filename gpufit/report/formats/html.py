@@ -102,7 +102,7 @@ def _question(document: FitDocument) -> Markup:
     return element("dl", *(one for pair in pairs for one in pair), class_="facts")
 
 
-_WRAPPED = ("binding", "lots")
+_WRAPPED = ("binding", "why_not", "lots")
 """Columns whose words go over several lines, so that all columns stay in sight."""
 
 
@@ -189,7 +189,7 @@ def _size_row(title: str, sizes: Iterable[int], kind: str | None = None) -> Mark
 
 def _plans(document: FitDocument) -> list[Markup]:
     """Several of a card, and what would make one do; nothing where one of each does."""
-    told = ("arrangement", "copies", "serve_command")  # in the words, and with the starts
+    told = ("arrangement", "copies", "idle_hosts", "serve_command")  # in the words, with prices and starts
     columns = [one for one in PLAN_COLUMNS if one.key not in told]
     rows = [
         element(
@@ -198,7 +198,7 @@ def _plans(document: FitDocument) -> list[Markup]:
                 element("th", one.text(row, plan), scope="row")
                 if one.key == "card"
                 else element(
-                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left" if one.words else None
+                    "td", exactly(one.value(row, plan), one.text(row, plan)), class_="left wraps" if one.words else None
                 )
                 for one in columns
             ),
@@ -213,7 +213,7 @@ def _plans(document: FitDocument) -> list[Markup]:
         heads = column_heads((one.title, one.words) for one in columns)
         content.append(table("Sizes are those of the fullest card of each arrangement.", heads, rows))
     if changes:
-        content.append(element("p", "What would make a single card do:"))
+        content.append(element("p", "What would make a single card do, or fewer cards:"))
         content.append(bullets(f"{card}: {'; '.join(words)}" for card, words in changes.items()))
     return [section("Several cards", *content)] if content else []
 

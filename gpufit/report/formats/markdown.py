@@ -10,9 +10,27 @@ from gpufit.report.cells import printable
 from gpufit.report.columns import screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument
-from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
+from gpufit.report.fits_text import (
+    LEGEND,
+    Matrix,
+    Orders,
+    all_in_turn,
+    fits_headline,
+    matrices,
+    section_title,
+    verdict_lines,
+)
+from gpufit.report.offer_lines import offer_words
 from gpufit.report.plan_text import plan_lines
-from gpufit.report.price_text import COST_NOTE, PRICE_HEADERS, cost_headers, cost_rows, price_lines, price_rows
+from gpufit.report.price_text import (
+    COST_NOTE,
+    PRICE_HEADERS,
+    cost_headers,
+    cost_rows,
+    offer_row,
+    price_lines,
+    price_rows,
+)
 from gpufit.report.start_figures import StartFigures
 from gpufit.report.start_text import PART_HEADERS, answer_lines, commands, detailed_rows, part_rows
 from gpufit.report.summary import growth_line, headline, peak_line, precision_lines, remark_lines
@@ -46,6 +64,7 @@ def render_fits(documents: FitsDocument) -> bytes:
         _bullets(fits_headline(documents)),
         *map(_matrix, matrices(documents)),
         LEGEND,
+        *map(_orders, all_in_turn(documents)),
         _bullets(verdict_lines(documents)),
     ]
     sections = [
@@ -62,6 +81,13 @@ def _bullets(lines: list[str]) -> str:
 def _matrix(matrix: Matrix) -> str:
     title = f"**{cell(matrix.title)}**\n\n" if matrix.title else ""
     return title + _pipe([[cell(text) for text in row] for row in matrix.rows], [*map(cell, matrix.headers)])
+
+
+def _orders(orders: Orders) -> str:
+    """What to order for all scenarios of a profile."""
+    rows = [offer_row(line, line.lots) for line in orders.lines if line.priced]
+    said = _bullets(list(offer_words(orders.lines)))
+    return f"**{cell(orders.title)}**\n\n{_pipe(_escaped(rows), list(PRICE_HEADERS))}\n\n{said}".rstrip()
 
 
 def _start(document: FitDocument, row: CardRow, start: StartFigures) -> str:

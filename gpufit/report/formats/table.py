@@ -13,7 +13,17 @@ from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import reads_left, screen_columns_of
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument
-from gpufit.report.fits_text import LEGEND, Matrix, fits_headline, matrices, section_title, verdict_lines
+from gpufit.report.fits_text import (
+    LEGEND,
+    Matrix,
+    Orders,
+    all_in_turn,
+    fits_headline,
+    matrices,
+    section_title,
+    verdict_lines,
+)
+from gpufit.report.offer_lines import offer_words
 from gpufit.report.plan_text import plan_lines
 from gpufit.report.price_text import (
     COST_NOTE,
@@ -21,6 +31,7 @@ from gpufit.report.price_text import (
     PRICE_HEADERS,
     cost_headers,
     cost_rows,
+    offer_row,
     price_lines,
     price_rows,
 )
@@ -52,7 +63,8 @@ def render_fits(documents: FitsDocument) -> bytes:
     summary = [
         "\n".join(_wrapped(line, "", "  ") for line in fits_headline(documents)),
         *map(_matrix, matrices(documents)),
-        LEGEND,
+        _wrapped(LEGEND, "", "  "),
+        *map(_orders, all_in_turn(documents)),
         "\n".join(_wrapped(line, "", "  ") for line in verdict_lines(documents)),
     ]
     sections = [
@@ -64,6 +76,13 @@ def render_fits(documents: FitsDocument) -> bytes:
 def _matrix(matrix: Matrix) -> str:
     title = f"{matrix.title}\n\n" if matrix.title else ""
     return title + tabulate(matrix.rows, headers=matrix.headers, disable_numparse=True)
+
+
+def _orders(orders: Orders) -> str:
+    """What to order for all scenarios of a profile."""
+    table = _price_table([offer_row(line, line.lots) for line in orders.lines if line.priced], PRICE_HEADERS)
+    said = "\n".join(_wrapped(line, "", "  ") for line in offer_words(orders.lines))
+    return f"{orders.title}:\n\n{table}\n\n{said}".rstrip()
 
 
 def _heading(title: str) -> str:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import datetime
 import io
+from typing import Self
 
 import xlsxwriter
 
 from gpufit.report.cells import printable
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
+from gpufit.report.fits_text import section_title
 from gpufit.report.workbook import parts, plans, prices, scenario
-from gpufit.report.workbook.cards import write_cards, write_summary
+from gpufit.report.workbook.cards import write_all_cards, write_cards, write_summary
 from gpufit.report.workbook.evidence import write_evidence
 from gpufit.report.workbook.paper import FORMATS, Paper
-from gpufit.report.workbook.questions import write_all_cards, write_matrices
+from gpufit.report.workbook.prices import PriceTable
+from gpufit.report.workbook.questions import write_matrices
 
 BINARY = True
 
@@ -25,42 +28,61 @@ _OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": 
 
 def render_fit(document: FitDocument) -> bytes:
     """Sheets: `summary` (to read and print), `chart` (parts against ceilings), `cards` (every figure, one row a card,
-    sizes in GiB), `prices` (the seller's lots and prices to change, totals by formula), `arrangements` (several of a
+    sizes in GiB), `prices` (each seller's lots and prices to change, totals by formula), `arrangements` (several of a
     card, and what would make one do), `parts` (what the chart draws), `scenario` (the question, and bytes by phase),
     `evidence` (behind each figure, and in words)."""
-    buffer = io.BytesIO()
-    with xlsxwriter.Workbook(buffer, _OPTIONS) as book:
-        # A fixed date: the same document gives the same file, whenever it is written.
-        book.set_properties({"created": _EPOCH, "title": printable(f"gpufit: {document.model.name}")[:255]})
-        formats = {name: book.add_format(spec) for name, spec in FORMATS.items()}
-
-        def paper(name: str) -> Paper:
-            return Paper(book.add_worksheet(name), formats)
-
-        write_summary(paper("summary"), document, book)
-        if document.cards:
-            chart = paper("chart")
-            words = {"description": "Stacked columns of each card's parts in GiB, with its capacity as a dash."}
-            chart.sheet.insert_chart(0, 0, parts.ceilings_chart(book, document), words)
-            chart.landscape(None)
-            chart.sheet.hide_gridlines(2)
-        write_cards(paper("cards"), document, book)
-        prices.write_prices(paper(prices.SHEET), document, book)
+    with _Workbook(f"gpufit: {document.model.name}") as made:
+        table, asked = PriceTable.of(document), [("", document)]
+        write_summary(made.paper("summary"), document, table, made.book)
+        chart = made.paper("chart") if document.cards else None
+        write_cards(made.paper("cards"), document, table, made.book)
+        table.write(made.paper(prices.SHEET), made.book)
         if any(row.arrangements or row.changes for row in document.cards):
-            plans.write_plans(paper(plans.SHEET), document)
-        parts.write_parts(paper(parts.SHEET), document)
-        scenario.write_scenario(paper(scenario.SHEET), document)
-        write_evidence(paper("evidence"), document)
-    return buffer.getvalue()
+            plans.write_plans(made.paper(plans.SHEET), document, table)
+        headers = parts.write_parts(made.paper(parts.SHEET), asked)
+        if chart is not None:
+            parts.write_charts(chart, made.book, asked, headers)
+        scenario.write_scenario(made.paper(scenario.SHEET), document)
+        write_evidence(made.paper("evidence"), document)
+    return made.content
 
 
 def render_fits(documents: FitsDocument) -> bytes:
-    """Two sheets for several questions: `summary` (cards x scenarios) and `cards` (every figure, one row a card of each
-    question, sizes in GiB)."""
-    buffer = io.BytesIO()
-    with xlsxwriter.Workbook(buffer, _OPTIONS) as book:
-        book.set_properties({"created": _EPOCH, "title": f"gpufit: {len(documents.documents)} questions"})
-        formats = {name: book.add_format(spec) for name, spec in FORMATS.items()}
-        write_matrices(Paper(book.add_worksheet("summary"), formats), documents)
-        write_all_cards(Paper(book.add_worksheet("cards"), formats), documents, book)
-    return buffer.getvalue()
+    """Sheets for several questions: `summary` (cards x scenarios, and what to order for all), `chart` (parts against
+    ceilings, a chart a question), `cards` (every figure, a row for each way to take a card and each seller at each
+    question, sizes in GiB), `prices` (each seller's lots and prices to change), `parts` (what the charts draw)."""
+    with _Workbook(f"gpufit: {len(documents.documents)} questions") as made:
+        table = PriceTable.of_all(documents)
+        asked = [(section_title(documents, one), one) for one in documents.documents if one.cards]
+        write_matrices(made.paper("summary"), documents, table, made.book)
+        chart = made.paper("chart")
+        write_all_cards(made.paper("cards"), documents, table, made.book)
+        table.write(made.paper(prices.SHEET), made.book)
+        parts.write_charts(chart, made.book, asked, parts.write_parts(made.paper(parts.SHEET), asked))
+    return made.content
+
+
+class _Workbook:
+    """A workbook that is written in memory; the same sheets always give the same bytes."""
+
+    def __init__(self, title: str) -> None:
+        self._buffer = io.BytesIO()
+        self.book = xlsxwriter.Workbook(self._buffer, _OPTIONS)
+        # A fixed date: the same document gives the same file, whenever it is written.
+        self.book.set_properties({"created": _EPOCH, "title": printable(title)[:255]})
+        self._formats = {name: self.book.add_format(spec) for name, spec in FORMATS.items()}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.book.close()
+
+    def paper(self, name: str) -> Paper:
+        """A new sheet, after those there are."""
+        return Paper(self.book.add_worksheet(name), self._formats)
+
+    @property
+    def content(self) -> bytes:
+        """The file, once it is closed."""
+        return self._buffer.getvalue()

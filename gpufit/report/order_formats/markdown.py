@@ -11,7 +11,6 @@ from gpufit.report.order_document import OrderDocument, Worker
 from gpufit.report.order_text import (
     Line,
     blank,
-    counted,
     declared,
     evidence_words,
     margin_lines,
@@ -22,6 +21,7 @@ from gpufit.report.order_text import (
     term_holds,
     title,
 )
+from gpufit.units import counted
 
 BINARY = False
 

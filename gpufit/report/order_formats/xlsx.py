@@ -28,7 +28,10 @@ from gpufit.units import GIB
 
 BINARY = True
 
-Value = str | int | float | None
+Value = str | int | float | datetime.date | None
+
+_FIRST_YEAR = 1900
+"""The first that a sheet has dates in."""
 
 _EPOCH = datetime.datetime(2000, 1, 1)
 
@@ -47,6 +50,8 @@ _FORMATS: dict[str, dict[str, Any]] = {
     "price": {"num_format": "#,##0.00", "bg_color": "#FFF2CC", "border": 1},
     "sum": {"num_format": "#,##0.00"},
     "right": {"align": "right", "valign": "top"},
+    "date": {"num_format": "yyyy-mm-dd", "align": "left", "valign": "top"},
+    "given count": {"num_format": "#,##0", "align": "left", "valign": "top", "bg_color": "#FFF2CC", "border": 1},
     "cell": {"num_format": "#,##0", "valign": "top"},
     "good": {"bold": True, "bg_color": "#C6EFCE"},
     "open": {"bold": True, "bg_color": "#FFEB9C"},
@@ -64,8 +69,8 @@ def render_order(document: OrderDocument) -> bytes:
         # A fixed date: the same document gives the same file, whenever it is written.
         book.set_properties({"created": _EPOCH, "title": title(document)})
         formats = {name: book.add_format(spec) for name, spec in _FORMATS.items()}
-        _order(_Sheet(book, "order", (32, 90), formats), document)
-        _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document)
+        lot_size = _order(_Sheet(book, "order", (32, 90), formats), document)
+        _terms(_Sheet(book, "terms", (8, 8, 46, 14, 10, 8, 8, 16, 16), formats), document, lot_size)
         _workers(_Sheet(book, "workers", (10, 12, 10, 14, 14, 14), formats), document)
         _job(_Sheet(book, "job", (120,), formats), document)
         _environment(_Sheet(book, "environment", (22, 30, 12, 70, 20), formats), document)
@@ -117,10 +122,14 @@ class _Sheet:
             self._sheet.write_blank(self.row, index, None, form)
         elif isinstance(value, str):
             self._sheet.write_string(self.row, index, printable(value), form)
+        elif isinstance(value, datetime.date) and value.year < _FIRST_YEAR:
+            self._sheet.write_string(self.row, index, value.isoformat(), form)
+        elif isinstance(value, datetime.date):
+            self._sheet.write_datetime(self.row, index, value, form)
         else:
             self._sheet.write_number(self.row, index, value, form)
 
-    def formula(self, index: int, text: str, form: str, value: Value) -> None:
+    def formula(self, index: int, text: str, form: str, value: float | None) -> None:
         """A formula in the row before the next, with what it comes to now."""
         shown = "" if value is None else value
         self._sheet.write_formula(self.row - 1, index, text, self._formats[form], shown)
@@ -135,7 +144,8 @@ class _Sheet:
         self.row += 1
 
 
-def _order(sheet: _Sheet, document: OrderDocument) -> None:
+def _order(sheet: _Sheet, document: OrderDocument) -> str:
+    """The sheet to read and print; the result is its cell of the cards in a lot, which lots follow."""
     sheet.one_page()
     sheet.line([title(document)], ["title"])
     sheet.line([status(document)], [_SHADES[document.readiness]])
@@ -144,7 +154,7 @@ def _order(sheet: _Sheet, document: OrderDocument) -> None:
     for words in filter(None, (document.spread, evidence_words(document))):
         sheet.line([None, words], ["text", "text"])
     sheet.skip()
-    _ordered(sheet, document)
+    lot_size = _ordered(sheet, document)
     sheet.skip()
     for label, words in purpose_lines(document):
         sheet.line([label, words], ["bold", "text"])
@@ -152,18 +162,28 @@ def _order(sheet: _Sheet, document: OrderDocument) -> None:
     _hours(sheet, document)
     sheet.skip()
     _margin(sheet, document)
+    return lot_size
 
 
-def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
+def _ordered(sheet: _Sheet, document: OrderDocument) -> str:
     card, cost, idle = document.card, document.cost, document.idle
     sheet.line(["card", card.name], ["bold", "text"])
     sheet.line(["card, catalog id", card.card], ["bold", "text"])
     sheet.line(["arrangement", card.arrangement], ["bold", "text"])
     needed = sheet.line(["cards needed", card.cards_needed], ["bold", "count"])
-    lots = sheet.line(["lots", card.lots], ["bold", "count"])
-    size = sheet.line(["cards a lot", card.lot_size], ["bold", "count"])
+    if card.ranks > 1:
+        sheet.line(["devices that share a layer", card.tensor_parallel_size], ["bold", "count"])
+        sheet.line(["stages of a pipeline", card.pipeline_parallel_size], ["bold", "count"])
+        sheet.line(["machines, at least", card.machines], ["bold", "count"])
+        sheet.line(["cards a machine, at most", card.cards_per_machine], ["bold", "count"])
+    lots = sheet.line(["lots", None], ["bold", "count"])
+    size = lots + 1
+    if card.lots is not None:
+        sheet.formula(1, f"=ROUNDUP(B{needed}/B{size},0)", "count", card.lots)
+    sheet.line(["cards a lot", card.lot_size], ["bold", "given count"])
+    lot_size = f"order!$B${size}"
     if card.lots is None:
-        return
+        return lot_size
     paid = sheet.line(["cards paid for", None], ["bold", "count"])
     sheet.formula(1, f"=B{lots}*B{size}", "count", card.cards_paid)
     left = sheet.line(["idle cards", None], ["bold", "count"])
@@ -180,15 +200,16 @@ def _ordered(sheet: _Sheet, document: OrderDocument) -> None:
     source = f"terms!H{2 + [term.days for term in document.terms].index(document.term_days or 0)}"
     sheet.formula(1, f'=IF(ISNUMBER({source}),{source},"")', "money", cost.price_per_lot)
     total = sheet.line(["price", None], ["bold", "money"])
-    sheet.formula(1, f'=IF(ISNUMBER(B{price}),B{price}*B{lots},"")', "money", cost.total_price)
+    sheet.formula(1, f'=IF(ISNUMBER(B{price}),ROUND(B{price}*B{lots},2),"")', "money", cost.total_price)
     sheet.line(["of that for idle cards", None], ["bold", "money"])
-    of_idle = None if cost.total_price is None else cost.total_price * (0.0 if idle is None else idle.cost_share)
-    sheet.formula(1, f'=IF(ISNUMBER(B{total}),B{total}*B{share},"")', "money", of_idle)
-    if cost.total_price is None or cost.stale or cost.indicative:
+    of_idle = None if cost.total_price is None else 0.0 if idle is None else idle.price
+    sheet.formula(1, f'=IF(ISNUMBER(B{total}),ROUND(B{total}*B{share},2),"")', "money", of_idle)
+    if cost.total_price is None or cost.stale or cost.indicative or cost.odd:
         sheet.line(["about the price", price_words(document)], ["bold", "text"])
     sheet.line(["seller", cost.seller], ["bold", "text"])
-    sheet.line(["prices of", None if cost.date is None else str(cost.date)], ["bold", "text"])
+    sheet.line(["prices of", cost.date], ["bold", "date"])
     sheet.line(["offer book", cost.book], ["bold", "text"])
+    return lot_size
 
 
 def _hours(sheet: _Sheet, document: OrderDocument) -> None:
@@ -236,7 +257,7 @@ def _margin(sheet: _Sheet, document: OrderDocument) -> None:
     sheet.line(["evidence", evidence_text(margin.evidence, document.scenario_ran)], ["bold", "text"])
 
 
-def _terms(sheet: _Sheet, document: OrderDocument) -> None:
+def _terms(sheet: _Sheet, document: OrderDocument, lot_size: str) -> None:
     money = f" ({document.cost.currency})" if document.cost.currency else ""
     sheet.header(
         ["days", "hours", "for", "holds the work", "workers", "lots", "cards", f"price a lot{money}", f"price{money}"]
@@ -257,7 +278,12 @@ def _terms(sheet: _Sheet, document: OrderDocument) -> None:
             ],
             ["cell", "cell", "text", "text", "cell", "cell", "cell", "price"],
         )
-        text = f'=IF(AND(ISNUMBER(H{number}),ISNUMBER(F{number})),H{number}*F{number},"")'
+        if term.lots is not None:
+            # A card of several devices holds as many ranks, those of two workers among them.
+            cards = f"ROUNDUP(E{number}*{document.card.ranks}/{document.card.devices_per_card},0)"
+            sheet.formula(5, f"=ROUNDUP({cards}/{lot_size},0)", "cell", term.lots)
+            sheet.formula(6, f"=F{number}*{lot_size}", "cell", term.cards)
+        text = f'=IF(AND(ISNUMBER(H{number}),ISNUMBER(F{number})),ROUND(H{number}*F{number},2),"")'
         sheet.formula(8, text, "sum", term.total_price)
 
 

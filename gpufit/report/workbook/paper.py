@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import textwrap
 import unicodedata
 from collections.abc import Collection, Sequence
@@ -33,6 +34,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "gib": {"num_format": "#,##0.00"},
     "count": {"num_format": "#,##0"},
     "bold count": {"num_format": "#,##0", "bold": True, "top": 1},
+    "date": {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
     "money": {"num_format": "#,##0.00"},
     "input money": {"num_format": "#,##0.00", "bg_color": "#FFF6D6", "font_color": "#1F4E9E", "border": 4},
     "input count": {"num_format": "#,##0", "bg_color": "#FFF6D6", "font_color": "#1F4E9E", "border": 4},
@@ -46,6 +48,9 @@ FORMATS: dict[str, dict[str, Any]] = {
 LONGEST_TEXT = 32_767
 """Characters that a cell holds at most.
 https://support.microsoft.com/en-us/office/excel-specifications-and-limits-1672b34d-7043-467e-8e27-269d656771c3"""
+
+_FIRST_YEAR = 1900
+"""The first that a sheet has dates in."""
 
 _LINE = 15
 """Height of a line of 11 points, in points."""
@@ -95,6 +100,16 @@ class Paper:
             self.gib(row, column, int(value))
         else:
             self._number(row, column, value, "money" if isinstance(value, float) else "count")
+
+    def date(self, row: int, column: int, day: datetime.date | None) -> None:
+        """A day, as one to sort and to reckon with; None leaves the cell blank."""
+        if day is None:
+            return
+        if day.year < _FIRST_YEAR:
+            self.text(row, column, day.isoformat())
+        else:
+            self.sheet.write_datetime(row, column, day, self.formats["date"])
+            self._measure(column, day.isoformat())
 
     def gib(self, row: int, column: int, size_bytes: int | None, kind: str = "gib") -> None:
         """A size, in GiB; None leaves the cell blank."""

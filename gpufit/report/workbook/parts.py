@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from gpufit.report.document import FitDocument
@@ -29,10 +30,28 @@ _TITLES = (
 )
 
 
-def write_parts(paper: Paper, document: FitDocument) -> None:
-    """A row a card: the parts that a bar draws together, the need with its interval, and what the card offers."""
-    paper.header(0, ["card", *(f"{group.title} (GiB)" for group in PART_GROUPS), *_TITLES])
-    for at, row in enumerate(document.cards, start=1):
+def write_parts(paper: Paper, documents: Sequence[tuple[str, FitDocument]]) -> tuple[int, ...]:
+    """A block a question, under its title where several are asked, of a row a card: the parts that a bar draws
+    together, the need with its interval, and what the card offers. The result is the row of each block's header, from
+    0."""
+    headers, at = [], 0
+    for title, document in documents:
+        if title:
+            paper.text(at, 0, title, "bold", measured=False)
+            at += 1
+        headers.append(at)
+        _write_block(paper, at, document)
+        at += len(document.cards) + 2
+    if len(documents) == 1:
+        paper.sheet.freeze_panes(1, 1)
+    paper.fit_columns()
+    paper.landscape(0 if len(documents) == 1 else None)
+    return tuple(headers)
+
+
+def _write_block(paper: Paper, first: int, document: FitDocument) -> None:
+    paper.header(first, ["card", *(f"{group.title} (GiB)" for group in PART_GROUPS), *_TITLES])
+    for at, row in enumerate(document.cards, start=first + 1):
         paper.text(at, 0, row.card)
         for column, group in enumerate(PART_GROUPS, start=1):
             paper.gib(at, column, group.size_bytes(row))
@@ -43,17 +62,39 @@ def write_parts(paper: Paper, document: FitDocument) -> None:
         paper.gib(at, _HEADROOM, row.headroom_bytes)
         paper.gib(at, _DOWN, row.need_bytes - row.need_lower_bytes)
         paper.gib(at, _UP, row.need_upper_bytes - row.need_bytes)
-    paper.sheet.freeze_panes(1, 1)
-    paper.fit_columns()
-    paper.landscape(0)
 
 
-def ceilings_chart(book: Any, document: FitDocument) -> Any:
-    """Stacked parts of each card, the interval as error bars, the capacity as a mark of its own."""
+def write_charts(paper: Paper, book: Any, documents: Sequence[tuple[str, FitDocument]], headers: Sequence[int]) -> None:
+    """A chart a question, one below the other; `headers` as `write_parts` has put them."""
+    words = {"description": "Stacked columns of each card's parts in GiB, with its capacity as a dash."}
+    at = 0
+    for (title, document), header in zip(documents, headers, strict=True):
+        chart, height = _ceilings(book, title, document, header)
+        paper.sheet.insert_chart(at, 0, chart, words)
+        at += height // _ROW_PIXELS + 2
+    paper.landscape(None)
+    paper.sheet.hide_gridlines(2)
+
+
+_ROW_PIXELS = 20
+"""Height of a row that nothing changed."""
+
+
+def _ceilings(book: Any, title: str, document: FitDocument, header: int) -> tuple[Any, int]:
+    """(stacked parts of each card, the interval as error bars, the capacity as a mark of its own; height in pixels)."""
+    first, last = header + 1, header + len(document.cards)
+
+    def series(column: int) -> dict[str, Any]:
+        return {
+            "name": [SHEET, header, column],
+            "categories": [SHEET, first, 0, last, 0],
+            "values": [SHEET, first, column, last, column],
+        }
+
     stack = book.add_chart({"type": "column", "subtype": "stacked"})
     for column, group in enumerate(PART_GROUPS, start=1):
         stack.add_series(
-            _series(document, column)
+            series(column)
             | {
                 "name": group.title,
                 "fill": {"color": group.colour},
@@ -63,21 +104,21 @@ def ceilings_chart(book: Any, document: FitDocument) -> Any:
         )
     marks = book.add_chart({"type": "line"})
     marks.add_series(
-        _series(document, _NEED)
+        series(_NEED)
         | {
             "name": "need, lower to upper bound",
             "line": {"none": True},
             "marker": {"type": "diamond", "size": 4, "fill": {"color": "#10161F"}, "border": {"color": "#10161F"}},
             "y_error_bars": {
                 "type": "custom",
-                "plus_values": f"={column_range(SHEET, _UP, 1, len(document.cards))}",
-                "minus_values": f"={column_range(SHEET, _DOWN, 1, len(document.cards))}",
+                "plus_values": f"={column_range(SHEET, _UP, first, last)}",
+                "minus_values": f"={column_range(SHEET, _DOWN, first, last)}",
                 "line": {"color": "#10161F", "width": 1.25},
             },
         }
     )
     marks.add_series(
-        _series(document, _CAPACITY)
+        series(_CAPACITY)
         | {
             "name": "capacity",
             "line": {"none": True},
@@ -85,22 +126,14 @@ def ceilings_chart(book: Any, document: FitDocument) -> Any:
         }
     )
     stack.combine(marks)
-    stack.set_title({"name": "Parts of the need against each card's capacity", "name_font": {"size": 13}})
+    what = "Parts of the need against each card's capacity"
+    stack.set_title({"name": f"{title}: {what}" if title else what, "name_font": {"size": 13}})
     stack.set_x_axis({"num_font": {"rotation": -60, "size": 8} if len(document.cards) > _FEW else {"size": 9}})
     stack.set_y_axis(
         {"name": "GiB", "num_format": "#,##0", "major_gridlines": {"visible": True, "line": {"color": "#D5DAE3"}}}
     )
     stack.set_legend({"position": "bottom"})
     stack.show_blanks_as("gap")
-    stack.set_size(
-        {"width": max(720, 220 + 30 * len(document.cards)), "height": 620 if len(document.cards) <= _FEW else 900}
-    )
-    return stack
-
-
-def _series(document: FitDocument, column: int) -> dict[str, Any]:
-    return {
-        "name": [SHEET, 0, column],
-        "categories": [SHEET, 1, 0, len(document.cards), 0],
-        "values": [SHEET, 1, column, len(document.cards), column],
-    }
+    height = 620 if len(document.cards) <= _FEW else 900
+    stack.set_size({"width": max(720, 220 + 30 * len(document.cards)), "height": height})
+    return stack, height

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.profile.record import ModelInfo
 from gpufit.sources.estimate.request import ALIASES, DTYPES
-from gpufit.sources.model_files.record import ModelHeaders
+from gpufit.sources.model_files.record import ModelHeaders, StoredTensor
 
 TORCH_NAMES = {file: torch for torch, (file, _) in DTYPES.items()}
 """The files' names of dtypes that models are computed in -> torch's."""
@@ -44,7 +45,7 @@ def model_info(source: str, headers: ModelHeaders, model: Architecture) -> Model
     return ModelInfo(
         name=headers.name,
         source=source,
-        fingerprint=_fingerprint(headers),
+        fingerprint=headers_fingerprint(headers.config, headers.tensors),
         architecture=model.class_name,
         model_type=model.model_type,
         parameters=model.parameters,
@@ -56,9 +57,9 @@ def model_info(source: str, headers: ModelHeaders, model: Architecture) -> Model
     )
 
 
-def _fingerprint(headers: ModelHeaders) -> str:
-    """SHA-256 over the config and every tensor's name, dtype and shape: what the estimate was made from."""
-    digest = hashlib.sha256(json.dumps(headers.config, sort_keys=True, default=str).encode())
-    for tensor in headers.tensors:
+def headers_fingerprint(config: Mapping[str, Any], tensors: Iterable[StoredTensor]) -> str:
+    """SHA-256 over the config and every tensor's name, dtype and shape: what an estimate is made from."""
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    for tensor in tensors:
         digest.update(f"{tensor.name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
     return digest.hexdigest()

@@ -43,6 +43,8 @@ class VllmRequest:
     revision: str | None = None
     tensor_parallel: int | None = None
     """Absent: 1, and plans over more where one card is not enough."""
+    pipeline_parallel: int | None = None
+    """Absent: 1, and plans over more stages where they take fewer cards."""
     expert_parallel: bool = False
     utilization: float | None = None
     max_num_seqs: int | None = None
@@ -92,7 +94,7 @@ def read(request: VllmRequest) -> ServedModel:
             rules=rules,
             settings=settings,
             concurrency=request.concurrency or 1,
-            spread=request.tensor_parallel is None,
+            spread=request.tensor_parallel is None and request.pipeline_parallel is None,
         ),
         info=model_info(request.model, headers, architecture),
         stored=headers.stored,
@@ -177,7 +179,7 @@ def _settings(request: VllmRequest, architecture: Architecture, dtype: str) -> S
         utilization=request.utilization,
         max_num_seqs=request.max_num_seqs,
         max_num_batched_tokens=request.max_num_batched_tokens,
-        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel),
+        ranks=Ranks(request.tensor_parallel or 1, request.expert_parallel, request.pipeline_parallel or 1),
         kv_cache_dtype=_kv_cache_dtype(request.kv_cache_dtype, dtype),
         enforce_eager=request.enforce_eager,
         language_only=request.language_only,

@@ -83,6 +83,8 @@ class ProfileRequest:
     compute_dtype: str | None = None
     memory_limit_bytes: int | None = None
     """A ceiling below the device's own memory."""
+    limit_name: str = "--memory-limit"
+    """What asked for it, as errors name it."""
     cell_seconds: int = DEFAULT_CELL_SECONDS
     """A cell that takes longer is given up."""
     adaptive: bool | None = None
@@ -154,7 +156,7 @@ class Campaign:
         Raises UsageError for a request that cannot be met, UnreadableInputError for a model or file that cannot be
         read or written, MeasurementError when nothing at all could be measured.
         """
-        _check_installed()
+        check_installed()
         find = find_model if self.request.simulation is None else find_config
         self.files = find(self.request.model, self.request.revision)
         check_quantization(self.request.quantization, self.files)
@@ -166,7 +168,7 @@ class Campaign:
             remove_leftovers(self.output)
             self._open_output()
             sweep = Sweep(
-                job=self._job(),
+                job=job_of(self.request, self.files),
                 cell_seconds=self.request.cell_seconds,
                 on_planned=self._planned,
                 next_cells=self._next_cells,
@@ -192,32 +194,6 @@ class Campaign:
         elif not self.request.force:
             resume = "--resume goes on with it, " if self.request.simulation is None else ""
             raise UsageError(f"{self.output} exists; {resume}--force replaces it, -o FILE writes elsewhere")
-
-    def _job(self) -> Job:
-        request = self.request
-        return Job(
-            model_path=str(self.files.path.parent if self.files.is_gguf else self.files.path),
-            gguf_file=self.files.path.name if self.files.is_gguf else None,
-            model_name=self.files.name,
-            model_source=request.model,
-            fingerprint=self.files.fingerprint,
-            revision=self.files.revision,
-            dtype=request.dtype,
-            attention=request.attention,
-            device=request.device,
-            seed=request.seed,
-            logits_kept=request.logits_kept,
-            trust_remote_code=request.trust_remote_code,
-            stored=self.files.stored,
-            images=request.images,
-            image_size=request.image_size,
-            cache_implementation=request.chosen_cache,
-            kv_cache_dtype=request.kv_cache_dtype,
-            quantization=request.quantization,
-            compute_dtype=request.compute_dtype,
-            memory_limit_bytes=request.memory_limit_bytes,
-            simulation=request.simulation,
-        )
 
     @property
     def adaptive(self) -> bool:
@@ -395,7 +371,35 @@ class Campaign:
         return [ended(key, Skipped(why=self.purpose)) for key in left]
 
 
-def _check_installed() -> None:
+def job_of(request: ProfileRequest, files: ModelFiles) -> Job:
+    """A request as a worker is told it, of a model that was found."""
+    return Job(
+        model_path=str(files.path.parent if files.is_gguf else files.path),
+        gguf_file=files.path.name if files.is_gguf else None,
+        model_name=files.name,
+        model_source=request.model,
+        fingerprint=files.fingerprint,
+        revision=files.revision,
+        dtype=request.dtype,
+        attention=request.attention,
+        device=request.device,
+        seed=request.seed,
+        logits_kept=request.logits_kept,
+        trust_remote_code=request.trust_remote_code,
+        stored=files.stored,
+        images=request.images,
+        image_size=request.image_size,
+        cache_implementation=request.chosen_cache,
+        kv_cache_dtype=request.kv_cache_dtype,
+        quantization=request.quantization,
+        compute_dtype=request.compute_dtype,
+        memory_limit_bytes=request.memory_limit_bytes,
+        limit_name=request.limit_name,
+        simulation=request.simulation,
+    )
+
+
+def check_installed() -> None:
     """Raise MeasurementError when what runs models is not installed; looking does not import it."""
     needed = ("torch", "transformers", "accelerate", "scipy")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]

@@ -2,8 +2,8 @@
 
 The supervisor sends a Job; the worker reads the model's config and answers Planned; the supervisor sends a Grid
 (what a model can take decides it); the worker loads, answers Loaded, then CellStarted and CellEnded by turns, and Ready
-at the grid's end. The supervisor sends a further Grid, or closes the worker's standard input, which ends it at once,
-whatever it is doing.
+at the grid's end. Where the job has a prompt, Prepared and Made come between a cell's start and its end. The supervisor
+sends a further Grid, or closes the worker's standard input, which ends it at once, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -43,6 +43,16 @@ class Simulation(Record, frozen=True, kw_only=True):
     """Run every layer, instead of a few of each kind."""
 
 
+class Prompt(Record, frozen=True, kw_only=True):
+    """A text that a model is to read, once, in place of random token ids; what it makes of it is told."""
+
+    text: str
+    tokenizer_path: str
+    """Folder that the model's tokenizer is read from."""
+    gguf_file: str | None
+    """The file in it that holds the tokenizer, where it is a GGUF file."""
+
+
 class Job(Record, frozen=True, kw_only=True):
     """All that a worker needs to know."""
 
@@ -79,8 +89,12 @@ class Job(Record, frozen=True, kw_only=True):
     """The dtype of autocast around every run; None runs without autocast."""
     memory_limit_bytes: Size | None = None
     """A ceiling below the device's own memory."""
+    limit_name: str = "--memory-limit"
+    """What asked for it, as errors name it."""
     simulation: Simulation | None = None
     """For a run on fake tensors; None: on the device."""
+    prompt: Prompt | None = None
+    """A text to read in each cell; None: random token ids."""
 
 
 class Grid(Record, frozen=True, kw_only=True):
@@ -140,6 +154,31 @@ class Refused(Record, frozen=True, kw_only=True, tag_field="message", tag="refus
     reason: str
     exit_code: int
     """2 usage, 3 unreadable input, 4 measurement failed."""
+    too_large: bool = False
+    """Whether the model could not be loaded for want of memory."""
+
+
+class Prepared(Record, frozen=True, kw_only=True, tag_field="message", tag="prepared"):
+    """A job's prompt is ready to be read."""
+
+    tokens: Size
+    """Ids that the text became; 0 where random ids stand for it."""
+    how: str
+    """By what it was done, in words."""
+
+
+class Made(Record, frozen=True, kw_only=True, tag_field="message", tag="made"):
+    """What the model made of a job's prompt, in a run of its own."""
+
+    token_ids: tuple[int, ...]
+    """Generated for one sequence; empty for a model that does not generate."""
+    text: str | None
+    """The same as text, where there is a tokenizer."""
+    output_shape: tuple[int, ...]
+    """Of the last thing that was kept of the outputs: logits, hidden states."""
+    output_dtype: str
+    finite: bool
+    """Whether every number among the outputs kept is finite."""
 
 
 class Ready(Record, frozen=True, kw_only=True, tag_field="message", tag="ready"):
@@ -150,4 +189,4 @@ class Spent(Record, frozen=True, kw_only=True, tag_field="message", tag="spent")
     """The worker ends after an error: the cells that are left deserve a fresh process."""
 
 
-Message = Progress | Planned | Loaded | CellStarted | CellEnded | Refused | Ready | Spent
+Message = Progress | Planned | Loaded | CellStarted | CellEnded | Prepared | Made | Refused | Ready | Spent

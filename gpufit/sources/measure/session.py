@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import torch
 
-from gpufit.errors import MeasurementError, UsageError
+from gpufit.errors import TooLargeError, UsageError
 from gpufit.memory.replay import Given, Label, Window, replay
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
@@ -115,9 +115,9 @@ class Session:
         self.limit_bytes = limit_bytes
         """The memory that an out-of-memory ran into: the device's own, or the ceiling put below it."""
         self._reached = reached
-        self._model = model
+        self.model = model
+        self.plan = run_plan
         self._resident = resident
-        self._plan = run_plan
 
     @property
     def phase_reached(self) -> Phase:
@@ -128,7 +128,7 @@ class Session:
         """Measure one cell; the errors of the model come through."""
         gc.collect()
         self._hold()
-        return measure_cell(self._model, self._plan, shape, self._resident)
+        return measure_cell(self.model, self.plan, shape, self._resident)
 
 
 def open_session(planned: PlannedRun) -> Session:
@@ -191,40 +191,42 @@ def _ceiling(planned: PlannedRun, total_bytes: int) -> Ceiling | None:
         return None
     if limit > total_bytes:
         raise UsageError(
-            f"--memory-limit {format_size(limit)}: {planned.device.torch_device} has {format_size(total_bytes)}; "
-            "a limit can only be lower"
+            f"{planned.job.limit_name} {format_size(limit)}: {planned.device.torch_device} has "
+            f"{format_size(total_bytes)}; a limit can only be lower"
         )
     return planned.device.make_ceiling(limit)
 
 
 def _check_loaded_within(job: Job, peak: PhasePeak) -> None:
-    """Raise MeasurementError when loading took more than the limit.
+    """Raise TooLargeError when loading took more than the limit.
 
     Weights that stay mapped from their file are never allocated, so no ceiling stops them: they are counted instead.
     """
     limit = job.memory_limit_bytes
     if limit is not None and peak.allocated_bytes > limit:
-        raise MeasurementError(
+        raise TooLargeError(
             f"{job.model_source} does not fit: loading it takes {format_size(peak.allocated_bytes)}, the limit is "
-            f"{format_size(limit)}; raise --memory-limit, or measure it in a smaller --dtype"
+            f"{format_size(limit)}; raise the limit, or measure it in a smaller --dtype"
         )
 
 
-def driver_for(config: Any, plan: loading.LoadPlan, job: Job, device: torch.device) -> Driver:
-    """How a model of this config is driven."""
+def driver_for(
+    config: Any, plan: loading.LoadPlan, job: Job, device: torch.device, prompt: tuple[int, ...] = ()
+) -> Driver:
+    """How a model of this config is driven; `prompt`: ids of a text to read in place of random ones."""
     vocabulary = int(loading.text_config(config).vocab_size)
     match plan.kind:
         case Kind.DECODER:
-            return Decoder(device, vocabulary, job.seed, job.logits_kept, plan.cache)
+            return Decoder(device, vocabulary, job.seed, job.logits_kept, plan.cache, prompt=prompt)
         case Kind.VISION_LANGUAGE:
-            return VisionLanguage(device, vocabulary, job.seed, job.logits_kept, plan.images, plan.cache)
+            return VisionLanguage(device, vocabulary, job.seed, job.logits_kept, plan.images, plan.cache, prompt=prompt)
         case Kind.ENCODER_DECODER:
-            return EncoderDecoder(device, vocabulary, job.seed, plan.cache)
+            return EncoderDecoder(device, vocabulary, job.seed, plan.cache, prompt=prompt)
         case Kind.SPEECH:
             mel_bins, positions = int(config.num_mel_bins), int(config.max_source_positions)
-            return Speech(device, vocabulary, job.seed, mel_bins, positions, plan.cache)
+            return Speech(device, vocabulary, job.seed, mel_bins, positions, plan.cache, prompt=prompt)
         case Kind.ENCODER:
-            return Encoder(device, vocabulary, job.seed)
+            return Encoder(device, vocabulary, job.seed, prompt=prompt)
 
 
 def autocast(driver: Driver, job: Job, device: torch.device) -> Driver:
@@ -255,7 +257,7 @@ def _load(planned: PlannedRun) -> tuple[Any, PhasePeak, ResidentModel]:
 
 
 def _load_within_memory(planned: PlannedRun) -> Any:
-    """The loaded model. Raises MeasurementError, in one line, when the device has not the memory for it."""
+    """The loaded model. Raises TooLargeError, in one line, when the device has not the memory for it."""
     device = planned.device.torch_device
     if device.type == "cpu":
         # In one thread: torch's profiler sees the allocations of the thread that started it, and of no other.
@@ -269,8 +271,8 @@ def _load_within_memory(planned: PlannedRun) -> Any:
         what = f" (it asked for {format_size(asked)} more)" if asked else ""
         limit = planned.job.memory_limit_bytes
         where = f"{device}" if limit is None else f"{device} within {format_size(limit)}"
-        remedy = "measure it on a larger device" if limit is None else "raise --memory-limit"
-        raise MeasurementError(
+        remedy = "measure it on a larger device" if limit is None else "raise the limit"
+        raise TooLargeError(
             f"{planned.job.model_source} does not fit on {where}: memory ran out while it was loaded{what}; "
             f"{remedy}, or measure it in a smaller --dtype"
         ) from error

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
+from gpufit.errors import GpufitError, MeasurementError, TooLargeError, UnreadableInputError, UsageError
 from gpufit.profile.record import Cell, Failed, Outcome, OutOfMemory
 from gpufit.sources.measure.process import Worker
 from gpufit.sources.measure.protocol import (
@@ -20,8 +20,10 @@ from gpufit.sources.measure.protocol import (
     Grid,
     Job,
     Loaded,
+    Made,
     Message,
     Planned,
+    Prepared,
     Progress,
     Ready,
     Refused,
@@ -49,6 +51,8 @@ class Sweep:
     on_loaded: Callable[[Loaded], None]
     on_cell: Callable[[Cell], None]
     on_progress: Callable[[str], None]
+    on_sample: Callable[[Prepared | Made], None] = lambda message: None
+    """What became of the job's prompt, where it has one."""
     done: list[Cell] = field(default_factory=list)
     """Cells with an outcome, from earlier runs too."""
     _ended_here: list[Cell] = field(default_factory=list)
@@ -96,10 +100,13 @@ class Sweep:
             case CellEnded():
                 turn.end()
                 self._keep(message.cell)
+            case Prepared() | Made():
+                self.on_sample(message)
             case Ready():
                 return self._send_cells(worker)
             case Refused():
-                raise _ERRORS.get(message.exit_code, MeasurementError)(message.reason)
+                failed = TooLargeError if message.too_large else MeasurementError
+                raise _ERRORS.get(message.exit_code, failed)(message.reason)
             case Spent():
                 return False
         return True

@@ -17,7 +17,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import msgspec  # noqa: I001 (the environment has to be set before anything else is imported)
 
-from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
+from gpufit.errors import GpufitError, MeasurementError, TooLargeError, UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Outcome, Phase
 from gpufit.sources.measure.protocol import (
@@ -81,7 +81,10 @@ class PlannedModel(Protocol):
         ...
 
 
-Planner = Callable[[Job, Callable[[str], None]], PlannedModel]
+Tell = Callable[[Message], None]
+"""Sends a message to the supervisor."""
+
+Planner = Callable[[Job, Tell], PlannedModel]
 """Looks at a job's model; told whom to tell what happens. Imports what is heavy. Raises a GpufitError."""
 
 
@@ -123,11 +126,12 @@ class Inbox:
         os._exit(0)
 
 
-def measured(job: Job, say: Callable[[str], None]) -> PlannedModel:
+def measured(job: Job, tell: Tell) -> PlannedModel:
     """A model that runs on this machine's device."""
-    from gpufit.sources.measure import converted, session
+    from gpufit.sources.measure import converted, sample, session
 
-    return session.plan(converted.prepare(job, say))
+    planned = session.plan(converted.prepare(job, lambda text: tell(Progress(text=text))))
+    return planned if job.prompt is None else sample.SampledPlan(planned, job.prompt, tell)
 
 
 def main(planner: Planner) -> int:
@@ -142,14 +146,14 @@ def main(planner: Planner) -> int:
         work(job, channel, inbox, planner)
     except GpufitError as error:
         code = 2 if isinstance(error, UsageError) else 3 if isinstance(error, UnreadableInputError) else 4
-        channel.send(Refused(reason=str(error), exit_code=code))
+        channel.send(Refused(reason=str(error), exit_code=code, too_large=isinstance(error, TooLargeError)))
     return 0
 
 
 def work(job: Job, channel: Channel, inbox: Inbox, planner: Planner) -> None:
     """Plan, load, then run grid after grid until the supervisor wants no more or a cell ends in an error."""
     channel.send(Progress(text="importing torch and transformers"))
-    planned = planner(job, lambda text: channel.send(Progress(text=text)))
+    planned = planner(job, channel.send)
     channel.send(planned.message)
     cells = _grid(inbox)
     channel.send(Progress(text="loading the model"))

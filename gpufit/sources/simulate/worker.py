@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from gpufit.sources.measure import worker
 from gpufit.sources.measure.protocol import Job
 
 
-def simulated(job: Job, say: Callable[[str], None]) -> worker.PlannedModel:
+def simulated(job: Job, tell: worker.Tell) -> worker.PlannedModel:
     """A model that runs nowhere."""
     from gpufit.sources.simulate import session
 

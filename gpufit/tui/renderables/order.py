@@ -15,10 +15,12 @@ from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import SYMBOLS, printable
 from gpufit.report.document import FitDocument
+from gpufit.report.idle_text import hosts_words
+from gpufit.report.offer_lines import day_text, money, total_text
 from gpufit.report.order_document import OrderDocument, Readiness
 from gpufit.report.order_text import status
 from gpufit.report.plans import arrangement_words
-from gpufit.report.price_text import COST_NOTE, cost_headers, day_text, money, price_lines, rates_text
+from gpufit.report.price_text import COST_NOTE, cost_headers, price_lines, rates_text
 from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
@@ -34,9 +36,9 @@ def arranged(line: OrderLine) -> str:
     if plan is None:
         return SYMBOLS[line.row.verdict]
     copies = "1 copy" if plan.copies == 1 else f"{plan.copies:,} copies"
-    if plan.tensor_parallel_size > 1:
-        return f"{copies}, TP {plan.tensor_parallel_size:,}"
-    return f"{copies}, PP {plan.pipeline_parallel_size:,}" if plan.pipeline_parallel_size > 1 else copies
+    over = [f"TP {plan.tensor_parallel_size:,}"] if plan.tensor_parallel_size > 1 else []
+    over += [f"PP {plan.pipeline_parallel_size:,}"] if plan.pipeline_parallel_size > 1 else []
+    return ", ".join([copies, " x ".join(over)]) if over else copies
 
 
 def lots_words(line: OrderLine) -> str:
@@ -110,7 +112,7 @@ def _total(days: int, ordering: Ordering, currency: str) -> ListColumn[OrderLine
     chosen = days == ordering.term_days
     return ListColumn(
         title=f"[{days} days]{currency}" if chosen else f"{days} days",
-        text=lambda line: _amount(line.total(days)),
+        text=lambda line: total_text(line.price(days)),
         right=True,
         style=lambda line: STRONG if chosen else PLAIN,
         importance=0 if chosen else 6,
@@ -162,13 +164,16 @@ def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
         yield "lots", f"{lots_words(line)}{' cards' if row.lot_size > 1 else ''}"
         between = f"{format_size(plan.need_lower_bytes)} to {format_size(plan.need_upper_bytes)}"
         yield "need of each", f"{format_size(plan.need_bytes)} ({between}, {evidence_text(plan.evidence)})"
-    first = row.prices[0] if row.prices else None
-    if first is not None and any(price.price_per_lot is not None for price in row.prices):
-        yield "seller", first.seller or f"book {first.book}"
-        yield (
-            "offered on",
-            f"{day_text(document, first) or 'not dated'}{f' ({age} ago)' if (age := _age(line)) else ''}",
-        )
+    if hosts := hosts_words(row.idle_hosts_copies, row.idle_hosts_sequences):
+        yield "idle cards", f"could host {hosts}"
+    offer = line.offer
+    if offer is not None and _seller(line):
+        ago = f" ({_age(line)} ago)" if _age(line) else ""
+        yield "seller", offer.seller
+        yield "offered on", f"{day_text(offer) or 'not dated'}{ago}"
+    for price in row.prices:
+        if price.odd:
+            yield "odd", f"{price.term_days} days: {price.odd}"
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
     for change in row.changes:
@@ -192,7 +197,7 @@ def _prices(document: FitDocument, line: OrderLine) -> Iterator[Table | Text]:
     for header in ("term", "a lot", f"total, {priced[0].currency or 'currency not named'}", *costs):
         table.add_column(header, justify="left" if header == "term" else "right", style=PLAIN)
     for price in prices:
-        cells = [f"{price.term_days} days", _amount(price.price_per_lot), _amount(price.total_price)]
+        cells = [f"{price.term_days} days", _amount(price.price_per_lot), total_text(price)]
         if timed:
             cells += [_amount(price.cost_per_million_tokens), _amount(price.cost_per_thousand_inputs)]
         table.add_row(*cells)

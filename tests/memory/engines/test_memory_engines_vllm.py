@@ -207,6 +207,20 @@ def test_a_start_says_what_it_holds_for_and_how_to_repeat_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("auto", "BF16 weights, 1 x"),
+        ("bfloat16", "BF16 weights, 1 x"),
+        ("fp8", "BF16 weights, float8_e4m3fn KV cache, 1 x"),
+        ("fp8_e5m2", "BF16 weights, float8_e5m2 KV cache, 1 x"),
+    ],
+)
+def test_a_start_holds_for_the_dtype_of_its_cache_where_that_is_not_the_models(flag: str, said: str) -> None:
+    settings = Settings(max_model_len=4096, kv_cache_dtype=flag)
+    assert said in start(llama(), plain("BF16"), H100, settings, rules_of("0.29.0"), "llama").holds_for
+
+
 def test_a_hybrid_model_names_the_sequences_that_its_states_allow() -> None:
     # 30 layers of 2,146,304 B in pages of 2,162,688 B, ten a block: 21.6 MB a sequence, in three groups.
     state = StateCache(30, convolution_elements=4 * 8192, recurrent_elements=32 * 128 * 128)

@@ -96,3 +96,4 @@ def test_a_sparse_latent_was_kept_in_fp8_by_default_once() -> None:
     sparse = replace(llama(), caches=(LatentCache(61, 512, 64, indexer_dim=128),))
     assert pool_of(sparse, Ranks(), rules_of("0.11.0")).block_bytes == 16 * 61 * (656 + 132)
     assert pool_of(sparse, Ranks(), rules_of("0.13.0")).block_bytes == 16 * 61 * (1152 + 132)
+    assert [pool_of(sparse, Ranks(), rules_of(one)).cache_dtype for one in ("0.11.0", "0.13.0")] == ["fp8", "auto"]

@@ -64,6 +64,14 @@ def test_a_llama_by_hand(tied: bool) -> None:
     assert (two.weights_bytes, two.kv_share) == (2 * (divided // 2 + whole), 0.5)
     assert (four.weights_bytes, four.kv_share) == (2 * (divided // 4 + whole), 0.25)
     assert eight.refusal == "4 KV heads cannot be divided over 8 ranks"
+    assert layout.largest_layer_rest_bytes == 2 * NORMS
+    assert layout.largest_layer_linear_elements == LINEAR
+    rank = two.layout
+    assert rank is not None
+    assert (rank.largest_layer_bytes, rank.largest_layer_rest_bytes) == (LINEAR + 2 * NORMS, 2 * NORMS)
+    assert (rank.first_bytes, rank.last_bytes) == (vocabulary, vocabulary + 2 * 64)
+    assert (rank.linear_bytes, rank.linear_elements) == (3 * LINEAR, 3 * LINEAR // 2)
+    assert eight.layout is None
 
 
 @pytest.mark.parametrize(

@@ -104,11 +104,17 @@ def adapters_peak(architecture: Architecture, settings: Settings, batch: Batch, 
     return batch.tokens * 3 * routed * settings.lora.max_rank * 4
 
 
+def between_stages(architecture: Architecture, settings: Settings, batch: Batch) -> int:
+    """What a stage of a pipeline keeps for what it is handed, in bytes: hidden states and residual of a step's tokens
+    (make_empty_intermediate_tensors of `max_num_batched_tokens` in vllm/v1/worker/gpu_model_runner.py)."""
+    return 2 * batch.tokens * architecture.hidden * ITEM if settings.ranks.stages > 1 else 0
+
+
 def activation_part(architecture: Architecture, settings: Settings, batch: Batch, device: Device, rules: Rules) -> Part:
     """The activation peak that vLLM prints after its profile, with what rules it."""
     tp = settings.ranks.tensor
     encoder = None if settings.language_only else encoder_profile(architecture, batch.tokens)
-    kept = 0 if encoder is None else encoder.kept_bytes
+    kept = (0 if encoder is None else encoder.kept_bytes) + between_stages(architecture, settings, batch)
     layers = layers_peak(architecture, batch, device, tp) + adapters_peak(architecture, settings, batch, rules) + kept
     samplers = (settings.sampler,) if settings.sampler else rules.samplers
     drawn = [sampler_peak(architecture, batch, device, one, rules) + kept for one in samplers]

@@ -31,6 +31,16 @@ def torch_name(dtype: str) -> str:
     return _TORCH_NAMES.get(dtype, dtype)
 
 
+_CACHES = {"fp8": "float8_e4m3fn", "fp8_e4m3": "float8_e4m3fn", "fp8_e5m2": "float8_e5m2"}
+"""`--kv-cache-dtype` -> what a cache of a byte an element holds, by torch's name."""
+
+
+def cache_dtype(kv_cache_dtype: str, dtype: str) -> str:
+    """Torch's name of what the KV cache holds by `--kv-cache-dtype`; auto is the model's own, as safetensors names
+    it."""
+    return torch_name(dtype) if kv_cache_dtype == "auto" else _CACHES.get(kv_cache_dtype, kv_cache_dtype)
+
+
 def lacks_bfloat16(device: Device) -> bool:
     """Whether vLLM starts on this card in half only."""
     return device.compute_capability is not None and device.compute_capability < BFLOAT16_FROM

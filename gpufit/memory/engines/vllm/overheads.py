@@ -56,6 +56,9 @@ def non_torch_part(device: Device, settings: Settings, rules: Rules) -> Part:
         words += (f"NCCL over {over}, {settings.ranks.tensor} ranks",)
     if settings.ranks.tensor > 2:
         amount = amount + Amount(0, _MORE_RANKS, 4 * _MORE_RANKS)
+    if settings.ranks.stages > 1:
+        amount = amount + _gib(_BETWEEN_CARDS)
+        words += (f"NCCL between {settings.ranks.stages} stages, as over the host bus",)
     if not rules.version.at_least(*_OLD_DEFINITION):
         amount = amount + _gib(_CONTEXT)
         words += ("the driver context counts in this release",)

@@ -60,6 +60,8 @@ class Pool:
     batches_in_flight: int
     state_each: bool
     """Whether a start is refused without a block of state for each running sequence."""
+    cache_dtype: str
+    """The `--kv-cache-dtype` that holds: what the release takes for auto, where it takes another than the model's."""
     words: tuple[str, ...]
 
     def blocks(self, pool_bytes: int) -> int:
@@ -122,16 +124,16 @@ def pool_of(
     grouped = len(kinds) > 1 and ((by_kind and not one_pool) or any(one.state_bytes for one in kinds))
     same_reach = len({(one.window, one.grows) for one in kinds}) == 1
     if not kinds:
-        return _pool((), 0, rules, ("the model caches nothing",))
+        return _pool((), 0, rules, dtype, ("the model caches nothing",))
     if not grouped or same_reach:
         window = kinds[0].window if same_reach and rules.hybrid_pools else None
         group = Group(tokens, window, state=not kinds[0].grows)
         a_block = sum(one.layers * (one.token_bytes * tokens or one.state_bytes) for one in kinds)
-        return _pool((group,), a_block, rules, (_plainly(kinds),))
-    return _shared(kinds, tokens, rules)
+        return _pool((group,), a_block, rules, dtype, (_plainly(kinds),))
+    return _shared(kinds, tokens, rules, dtype)
 
 
-def _shared(kinds: tuple[LayerKind, ...], tokens: int, rules: Rules) -> Pool:
+def _shared(kinds: tuple[LayerKind, ...], tokens: int, rules: Rules, dtype: str) -> Pool:
     """Groups of as many layers as the rarest kind has, each with its blocks in the same pool."""
     page = max(one.token_bytes * tokens or one.state_bytes for one in kinds)
     counts = [one.layers for one in kinds]
@@ -145,16 +147,17 @@ def _shared(kinds: tuple[LayerKind, ...], tokens: int, rules: Rules) -> Pool:
         f"{len(groups)} groups of {size} layers share one pool; a block is {page:,} B a layer, {tokens} tokens or more",
         _plainly(kinds),
     )
-    return _pool(tuple(groups), page * size, rules, words)
+    return _pool(tuple(groups), page * size, rules, dtype, words)
 
 
-def _pool(groups: tuple[Group, ...], block_bytes: int, rules: Rules, words: tuple[str, ...]) -> Pool:
+def _pool(groups: tuple[Group, ...], block_bytes: int, rules: Rules, dtype: str, words: tuple[str, ...]) -> Pool:
     return Pool(
         groups=groups,
         block_bytes=block_bytes,
         tokens_from_concurrency=rules.tokens_from_concurrency,
         batches_in_flight=rules.batches_in_flight,
         state_each=rules.version.at_least(0, 19),
+        cache_dtype=dtype,
         words=words,
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpufit.architecture.config import Config
 from gpufit.architecture.quantization.method import Method
-from gpufit.architecture.quantization.registry import method_of
+from gpufit.architecture.quantization.registry import method_of, named
 from gpufit.catalog.record import Card
 from gpufit.errors import UsageError
 from gpufit.memory.engines.vllm.versions import Rules
@@ -50,6 +50,7 @@ _E4M3 = "float8_e4m3fn"
 _FP8_WEIGHTS_FROM = 8.0
 """NVIDIA's compute capability from which every release runs FP8 weights: computed in FP8 from 8.9, by the Marlin kernel
 as weights alone before (https://docs.vllm.ai/en/stable/features/quantization/llm_compressor/fp8/)."""
+_AWQ_FROM = 8.0
 _HOPPER = 9.0
 
 
@@ -58,6 +59,21 @@ def fp8_at_load(dtype: str) -> Method:
     method = method_of(_ONE_SCALE, dtype)
     assert method is not None
     return method
+
+
+def awq_beforehand(dtype: str) -> Method:
+    """AWQ in groups of 128, of a checkpoint that is quantised so."""
+    method = method_of(named("awq"), dtype)
+    assert method is not None
+    return method
+
+
+def runs_awq_weights(card: Card) -> bool:
+    """Whether AWQ's kernels surely run on a card: NVIDIA's from compute capability 8.0 on, all of them (Marlin).
+
+    https://docs.vllm.ai/en/stable/features/quantization/ (the table of supported hardware).
+    """
+    return card.compute_capability is not None and float(card.compute_capability) >= _AWQ_FROM
 
 
 def runs_fp8_weights(card: Card) -> bool:

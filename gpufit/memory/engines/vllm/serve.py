@@ -23,6 +23,12 @@ def serve_flags(
     flags += ["--revision", revision] if revision else []
     flags += ["--trust-remote-code"] if trust_remote_code else []
     flags += ["--tensor-parallel-size", str(one.settings.ranks.tensor)]
+    if one.settings.ranks.stages > 1:
+        flags += ["--pipeline-parallel-size", str(one.settings.ranks.stages)]
+    if one.spans_machines:
+        # Over several machines vLLM is started once, on a Ray cluster of them
+        # (https://docs.vllm.ai/en/latest/serving/parallelism_scaling/).
+        flags += ["--distributed-executor-backend", "ray"]
     flags += ["--max-model-len", str(one.settings.max_model_len), "--gpu-memory-utilization", f"{one.utilization:g}"]
     flags += ["--max-num-seqs", str(one.batch.sequences), "--max-num-batched-tokens", str(one.batch.tokens)]
     if lacks_bfloat16(one.device):

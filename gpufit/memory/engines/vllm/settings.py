@@ -33,6 +33,8 @@ class Device:
     """NVIDIA's; None on other vendors' cards."""
     fast_links: bool = False
     """NVLink, NVSwitch or Infinity Fabric between cards."""
+    in_machine: int | None = None
+    """The most of such devices in one machine; None where nobody said."""
     context_bytes: int = 0
     """Driver context of a process, gone from the free memory before vLLM starts to count."""
 
@@ -57,6 +59,7 @@ def device_of(card: Card, total_bytes: int | None = None) -> Device:
         total_bytes=total,
         compute_capability=capability,
         fast_links="nvlink" in link or "infinity" in link or "xgmi" in link,
+        in_machine=None if card.machine is None else card.machine.cards * card.devices_per_card,
         context_bytes=card.context_bytes or 0,
     )
 

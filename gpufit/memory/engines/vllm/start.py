@@ -9,13 +9,14 @@ from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
 from gpufit.memory.engines.base import Amount, Outcome, Part, evidence_of, total
 from gpufit.memory.engines.vllm.activation import activation_part
-from gpufit.memory.engines.vllm.dtypes import refused_on
+from gpufit.memory.engines.vllm.dtypes import cache_dtype, refused_on, torch_name
 from gpufit.memory.engines.vllm.loading import limited_by_loading, loading_words
 from gpufit.memory.engines.vllm.lora import lora_part
 from gpufit.memory.engines.vllm.overheads import graphs_part, non_torch_part
 from gpufit.memory.engines.vllm.pool import Pool, pool_of
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.settings import Batch, Device, Settings, batch_of
+from gpufit.memory.engines.vllm.stages import fullest_stage, stage_shape
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.memory.engines.vllm.weights import weights_per_rank
 from gpufit.profile.record import Evidence
@@ -33,7 +34,8 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class VllmStart:
-    """Everything said about one start, in bytes a rank. It holds for this model, release, precision and card only."""
+    """Everything said about one start, in bytes a rank: of a pipeline, one of the fullest stage's. It holds for this
+    model, release, precision and card only."""
 
     model: str
     rules: Rules
@@ -70,8 +72,24 @@ class VllmStart:
     @property
     def holds_for(self) -> str:
         """What these numbers are for, in words: never the model alone."""
-        cards = f"{self.settings.ranks.tensor} x {self.device.name}"
-        return f"{self.model}, {self.rules.name}, {self.precision.name} weights, {cards}"
+        cards = f"{self.settings.ranks.count} x {self.device.name}"
+        return f"{self.model}, {self.rules.name}, {self.precisions}, {cards}"
+
+    @property
+    def precisions(self) -> str:
+        """What the weights are in, and the KV cache where that is not what the model computes in, in words."""
+        weights, cache = f"{self.precision.name} weights", self.kv_dtype
+        return weights if cache in (None, torch_name(self.precision.dtype)) else f"{weights}, {cache} KV cache"
+
+    @property
+    def kv_dtype(self) -> str | None:
+        """What the KV cache holds, by torch's name; None where the model caches nothing."""
+        return cache_dtype(self.pool.cache_dtype, self.precision.dtype) if self.pool.groups else None
+
+    @property
+    def spans_machines(self) -> bool:
+        """Whether its ranks stand in several machines."""
+        return self.device.in_machine is not None and self.settings.ranks.count > self.device.in_machine
 
     def part(self, name: str) -> Part:
         """One part by its name."""
@@ -94,14 +112,15 @@ def start(
     """
     _refuse_too_long(architecture, settings)
     batch = batch_of(settings, device, rules)
+    stage = stage_shape(architecture, settings.ranks.stages, rules)
     parts = (
         *(loaded or loaded_parts(architecture, precision, device, settings, rules)),
-        activation_part(architecture, settings, batch, device, rules),
+        activation_part(stage, settings, batch, device, rules),
         non_torch_part(device, settings, rules),
         graphs_part(settings, batch, rules),
     )
     pool = pool_of(
-        architecture,
+        stage,
         settings.ranks,
         rules,
         kv_cache_dtype=settings.kv_cache_dtype,
@@ -151,6 +170,7 @@ def loaded_parts(
 ) -> tuple[Part, ...]:
     """The weights on one rank of such a start, and slots for adapters where they are on: what vLLM prints after
     loading, the same for every length and batch."""
+    architecture = fullest_stage(architecture, settings.ranks.stages, rules)
     weights = weights_per_rank(
         architecture,
         settings.ranks,

@@ -41,10 +41,19 @@ class Ranks:
     tensor: int = 1
     expert: bool = False
     """`--enable-expert-parallel`: experts whole, divided over the ranks by number instead of by width."""
+    stages: int = 1
+    """`--pipeline-parallel-size`: groups of ranks that each hold some of the layers."""
 
     def __post_init__(self) -> None:
         if self.tensor < 1:
             raise UsageError(f"tensor parallel size {self.tensor} is not a positive number of cards")
+        if self.stages < 1:
+            raise UsageError(f"pipeline parallel size {self.stages} is not a positive number of stages")
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.tensor * self.stages
 
 
 ONE_CARD = Ranks()
@@ -132,7 +141,8 @@ def weights_per_rank(
     nvidia: bool = True,
     allocator: AllocatorSettings = DEFAULTS,
 ) -> Part:
-    """The weights part: what vLLM prints after loading, tables of rotary positions included.
+    """The weights part: what vLLM prints after loading, tables of rotary positions included; of a pipeline, the
+    `architecture` is what one stage holds (`stages.fullest_stage`).
 
     Checked against printed figures: Qwen2-7B 14.2488 GiB, Llama-3.1-8B over 8 ranks 1.9028 GiB
     (https://github.com/mlcommons/inference/issues/2267).
@@ -149,6 +159,8 @@ def weights_per_rank(
         f"blocks ({format_size(allocated - sum(tensors) - sum(tables))} of them rounding)",
         f"{format_size(sum(tables))} of rotary tables, whole on each rank",
     ]
+    if ranks.stages > 1:
+        words.append(f"the fullest of {ranks.stages} pipeline stages: {architecture.layers} layers and the head")
     peak = None
     if precision.whole_first:
         plain = Precision(precision.dtype)

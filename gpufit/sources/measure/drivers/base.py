@@ -53,6 +53,39 @@ PROBE_TOKENS = 16
 """Tokens of a probe, where the model does not ask for more."""
 
 
+class TokenSource(Protocol):
+    """Where a driver's token ids come from."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where they go."""
+        ...
+
+    @property
+    def vocabulary(self) -> int:
+        """Ids are below this."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Of random ids."""
+        ...
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """The ids of a text, which stands again and again up to the length asked for; empty: random ids."""
+        ...
+
+
+def token_ids(source: TokenSource, shape: Shape) -> torch.Tensor:
+    """What each sequence of a shape reads, shape (sequences, tokens)."""
+    sequences, tokens = shape.concurrency, shape.context_tokens
+    if not source.prompt:
+        return random_tokens(source.vocabulary, sequences, tokens, source.seed, source.device)
+    repeated = (source.prompt * -(-tokens // len(source.prompt)))[:tokens]
+    return torch.tensor([repeated] * sequences).to(source.device)
+
+
 def random_tokens(vocabulary: int, sequences: int, tokens: int, seed: int, device: torch.device) -> torch.Tensor:
     """Token ids, shape (sequences, tokens), the same for the same seed on every device."""
     generator = torch.Generator().manual_seed(seed)

@@ -9,7 +9,7 @@ import torch
 
 from gpufit.memory.terms import Shape
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 from gpufit.sources.measure.drivers.generation import generate
 
 
@@ -24,6 +24,8 @@ class Decoder:
     """`last`: logits of the last position, where the model can be asked for them alone; `all`: of every position."""
     cache: CacheChoice = DEFAULT
     generates: bool = True
+    prompt: tuple[int, ...] = ()
+    """Ids of a text to read in place of random ones."""
 
     @property
     def probe(self) -> Shape:
@@ -33,7 +35,7 @@ class Decoder:
     def run(self, model: Any, shape: Shape, watch: Watch) -> None:
         """Both phases; prefill alone where no second token is asked for."""
         with torch.no_grad():
-            tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
+            tokens = token_ids(self, shape)
             prompt = TokenPrompt(tokens, watch)
             cache = self.cache.build(model.config, shape.cached_tokens)
             generate(model, prompt, shape.new_tokens, cache, self.logits_kept, watch)

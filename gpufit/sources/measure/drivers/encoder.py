@@ -9,7 +9,7 @@ import torch
 
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Phase
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Encoder:
     vocabulary: int
     seed: int
     generates: bool = False
+    prompt: tuple[int, ...] = ()
+    """Ids of a text to read in place of random ones."""
 
     @property
     def probe(self) -> Shape:
@@ -29,7 +31,7 @@ class Encoder:
     def run(self, model: Any, shape: Shape, watch: Watch) -> None:
         """The one phase, `forward`."""
         with torch.no_grad():
-            tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
+            tokens = token_ids(self, shape)
             mask = torch.ones_like(tokens)
             watch.label([tokens, mask], "inputs")
             watch.phase_began(Phase.FORWARD)

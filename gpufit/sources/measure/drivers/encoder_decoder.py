@@ -9,7 +9,7 @@ import torch
 
 from gpufit.memory.terms import Shape
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 from gpufit.sources.measure.drivers.generation import generate
 
 
@@ -25,6 +25,8 @@ class EncoderDecoder:
     seed: int
     cache: CacheChoice = DEFAULT
     generates: bool = True
+    prompt: tuple[int, ...] = ()
+    """Ids of a text to read in place of random ones."""
 
     @property
     def probe(self) -> Shape:
@@ -34,7 +36,7 @@ class EncoderDecoder:
     def run(self, model: Any, shape: Shape, watch: Watch) -> None:
         """Both phases; prefill alone where no second token is asked for."""
         with torch.no_grad():
-            tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
+            tokens = token_ids(self, shape)
             start = torch.full_like(tokens[:, :1], start_token(model))
             masked = {"attention_mask": torch.ones_like(tokens)}
             prompt = EncodedPrompt(

@@ -9,7 +9,7 @@ import torch
 
 from gpufit.memory.terms import Shape
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 from gpufit.sources.measure.drivers.encoder_decoder import EncodedPrompt
 from gpufit.sources.measure.drivers.generation import generate
 
@@ -34,6 +34,8 @@ class Speech:
     """Positions of the encoder."""
     cache: CacheChoice = DEFAULT
     generates: bool = True
+    prompt: tuple[int, ...] = ()
+    """Ids of a text to read in place of random ones."""
 
     @property
     def probe(self) -> Shape:
@@ -49,7 +51,7 @@ class Speech:
         """Both phases; prefill alone where no second token is asked for."""
         with torch.no_grad():
             sound = torch.zeros((shape.concurrency, self.mel_bins, self.frames), dtype=model.dtype, device=self.device)
-            tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
+            tokens = token_ids(self, shape)
             prompt = EncodedPrompt(model, {"input_features": sound}, {}, tokens, watch, shape.context_tokens)
             cache = self.cache.build_pair(model.get_decoder().config, shape.cached_tokens, self.source_positions)
             generate(model, prompt, shape.new_tokens, cache, "last", watch)

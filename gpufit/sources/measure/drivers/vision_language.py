@@ -10,7 +10,7 @@ import torch
 
 from gpufit.memory.terms import Shape
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
-from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, random_tokens
+from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 from gpufit.sources.measure.drivers.decoder import TokenPrompt
 from gpufit.sources.measure.drivers.generation import generate
 from gpufit.sources.measure.images import NO_IMAGES, Images
@@ -33,6 +33,8 @@ class VisionLanguage:
     images: Images
     cache: CacheChoice = DEFAULT
     generates: bool = True
+    prompt: tuple[int, ...] = ()
+    """Ids of a text to read in place of random ones."""
 
     @property
     def probe(self) -> Shape:
@@ -49,7 +51,7 @@ class VisionLanguage:
 
     def _tokens(self, shape: Shape) -> torch.Tensor:
         """The images' tokens and then random text, shape (sequences, tokens)."""
-        tokens = random_tokens(self.vocabulary, shape.concurrency, shape.context_tokens, self.seed, self.device)
+        tokens = token_ids(self, shape)
         reserved = torch.tensor(self.images.reserved, dtype=tokens.dtype, device=tokens.device)
         plain = next(one for one in range(self.vocabulary) if one not in self.images.reserved)
         tokens[torch.isin(tokens, reserved)] = plain
