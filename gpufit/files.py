@@ -7,7 +7,7 @@ import hashlib
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from gpufit.errors import UnreadableInputError, UsageError, unwritable
@@ -40,6 +40,30 @@ def write_atomically(content: bytes, path: Path) -> Path | None:
             temporary.unlink(missing_ok=True)
     _sync_folder(target.parent)
     return made
+
+
+def write_output(content: bytes, path: Path) -> Path | None:
+    """Write what somebody asked for by name: a file whole or not at all, a pipe or a device as it is. The folder, where
+    it was missing and has been made.
+
+    Raises UnreadableInputError when it cannot be written.
+    """
+    if not path.exists() or path.is_file() or path.is_dir():
+        return write_atomically(content, path)
+    try:
+        with path.open("wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    return None
+
+
+def refuse_own_input(output: Path | None, inputs: Iterable[str]) -> None:
+    """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
+    if output is None or not output.exists():
+        return
+    if any(Path(given).exists() and output.samefile(given) for given in inputs):
+        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def check_writable(path: Path) -> Path | None:

@@ -147,6 +147,30 @@ def format_size(size_bytes: int) -> str:
     return format_mib(size_bytes)
 
 
+def parse_hours(text: str, what: str = "hours") -> float:
+    """Read a time in hours, 0 included, at most a year: `1.5`. Raises UsageError, naming `what`, for anything else."""
+    number = _number(text)
+    if not 0 <= number <= 366 * 24:
+        raise UsageError(f"{what} must be hours from 0 to 8784 (1.5), not {text!r}")
+    return number
+
+
+def parse_share(text: str, what: str = "share") -> float:
+    """Read a share of a whole, above 0 and at most 1: `0.9`. Raises UsageError, naming `what`, for anything else."""
+    number = _number(text)
+    if not 0 < number <= 1:
+        raise UsageError(f"{what} must be above 0 and at most 1 (0.9), not {text!r}")
+    return number
+
+
+def _number(text: str) -> float:
+    """The number, or -1, which is out of every range here; what is not a number is not in any range either."""
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
+
+
 def format_mib(size_bytes: int) -> str:
     """Bytes as MiB with one decimal, or plain bytes below 0.1 MiB."""
     if abs(size_bytes) >= MIB // 10:

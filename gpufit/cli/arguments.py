@@ -13,9 +13,11 @@ from gpufit.units import (
     parse_amount,
     parse_count,
     parse_counts,
+    parse_hours,
     parse_pixels,
     parse_seconds,
     parse_seed,
+    parse_share,
     parse_size,
     parse_whole,
 )
@@ -62,34 +64,12 @@ def seconds(what: str) -> Callable[[str], int]:
 
 def hours(what: str) -> Callable[[str], float]:
     """A time in hours, 0 included, at most a year."""
-
-    def read(text: str) -> float:
-        number = _number(text)
-        if not 0 <= number <= 366 * 24:
-            raise argparse.ArgumentTypeError(f"{what} must be hours from 0 to 8784 (1.5), not {text!r}")
-        return number
-
-    return read
+    return reader(parse_hours, what)
 
 
 def share(what: str) -> Callable[[str], float]:
     """A share of a whole: above 0, at most 1."""
-
-    def read(text: str) -> float:
-        number = _number(text)
-        if not 0 < number <= 1:
-            raise argparse.ArgumentTypeError(f"{what} must be above 0 and at most 1 (0.9), not {text!r}")
-        return number
-
-    return read
-
-
-def _number(text: str) -> float:
-    """The number, or -1, which is out of every range here; what is not a number is not in any range either."""
-    try:
-        return float(text)
-    except ValueError:
-        return -1.0
+    return reader(parse_share, what)
 
 
 def seed(text: str) -> int:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
 from gpufit.cli.diagnostics import say
-from gpufit.errors import UnreadableInputError, UsageError, unwritable
-from gpufit.files import write_atomically
+from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.files import write_output
 
 
 def write_document(content: bytes, binary: bool, output: Path | None) -> None:
@@ -21,24 +20,14 @@ def write_document(content: bytes, binary: bool, output: Path | None) -> None:
     """
     if output is None:
         _write_standard_output(content, binary)
-    elif output.exists() and not output.is_file() and not output.is_dir():
-        _write_special(content, output)
     else:
-        say_made(write_atomically(content, output))
+        say_made(write_output(content, output))
 
 
 def say_made(folder: Path | None) -> None:
     """That a folder was missing and has been made: it may be a slip of the keyboard."""
     if folder is not None:
         say(f"made the folder {folder}")
-
-
-def refuse_own_input(output: Path | None, profiles: Iterable[str]) -> None:
-    """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
-    if output is None or not output.exists():
-        return
-    if any(Path(given).exists() and output.samefile(given) for given in profiles):
-        raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 
 def _write_standard_output(content: bytes, binary: bool) -> None:
@@ -61,15 +50,6 @@ def _write_standard_output(content: bytes, binary: bool) -> None:
 def _silence(stream: TextIO) -> None:
     """Nothing more goes to a stream that failed: Python would complain again when it closes it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _write_special(content: bytes, output: Path) -> None:
-    """A pipe or a device is written to, not replaced."""
-    try:
-        with output.open("wb") as file:
-            file.write(content)
-    except OSError as error:
-        raise unwritable(output, error) from error
 
 
 def print_text(text: str) -> None:

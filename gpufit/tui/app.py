@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.theme import Theme
 
 from gpufit.tui import state
+from gpufit.tui.export import Exports, with_picture
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.light import LightColours
 from gpufit.tui.screens.base import QuestionScreen, SessionScreen
+from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.screens.quit import Quit, QuitScreen
 from gpufit.tui.session import Session
@@ -52,11 +54,13 @@ LIGHT = Theme(
 LIGHT_COLOURS = LightColours()
 
 SCREENS: Mapping[View, str] = {
+    View.PROFILES: "profiles:ProfilesScreen",
     View.CARDS: "cards:CardsScreen",
     View.CURVE: "curve:CurveScreen",
     View.GROWTH: "growth:GrowthScreen",
     View.PRECISION: "precision:PrecisionScreen",
     View.TIME: "time:TimeScreen",
+    View.ORDER: "order:OrderScreen",
     View.RUN: "run:RunScreen",
 }
 """Module in `tui.screens` and class of each screen, imported when it is first looked at: some bring libraries."""
@@ -69,7 +73,7 @@ def _hint(key: Key) -> str:
 
 def keys_of(screen: Screen[object]) -> tuple[Key, ...]:
     """The keys that a screen has of its own and as one that shows an answer."""
-    own = OF_VIEWS.get(screen.VIEW, ()) if isinstance(screen, SessionScreen) else ()
+    own = OF_VIEWS.get(screen.VIEW, ()) if isinstance(screen, SessionScreen) else getattr(screen, "KEYS", ())
     return (*own, *(QUESTION if isinstance(screen, QuestionScreen) else ()))
 
 
@@ -150,7 +154,7 @@ class GpufitApp(App[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """A key for a screen only works where there is one, and not under an open dialog."""
         if action == "look_at":
-            return View(str(parameters[0])) in SCREENS and isinstance(self.screen, SessionScreen)
+            return View(str(parameters[0])) in SCREENS and not isinstance(self.screen, ModalScreen)
         return True
 
     async def action_quit(self) -> None:
@@ -183,5 +187,17 @@ class GpufitApp(App[None]):
 
     def action_help(self) -> None:
         """Show the help over any screen."""
-        if isinstance(self.screen, SessionScreen):
+        if not isinstance(self.screen, ModalScreen):
             self.push_screen(HelpScreen(self.views))
+
+    def action_export(self) -> None:
+        """Write what is on show."""
+        if isinstance(self.screen, ModalScreen):
+            return
+        made = self.screen.exportable() if isinstance(self.screen, Exports) else None
+        picture = self.export_screenshot(title="gpufit")
+        self.push_screen(ExportScreen(with_picture(made, self.session.state.view, picture)), self._exported)
+
+    def _exported(self, done: str | None) -> None:
+        if done is not None:
+            self.notify(done, markup=False)

@@ -54,7 +54,7 @@ def bindings(keys: Iterable[Key]) -> list[Binding]:
     ]
 
 
-_MOVES = {f"press('{event}')" for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
+_MOVES = {f"{how}('{event}')" for how in ("press", "move") for event in (Event.UP, Event.PAGE_UP, Event.FIRST)}
 _CONTEXT = Binding.Group("context", compact=True)
 _AT_ONCE = Binding.Group("at once", compact=True)
 
@@ -70,6 +70,12 @@ EVERYWHERE: tuple[Key, ...] = (
     ),
     Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
     Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
+    Key(
+        keys="e",
+        action="export",
+        shown="e",
+        words="write what is on show, or a picture of it",
+    ),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
     Key(keys="ctrl+q", action="quit", shown="", words=""),
@@ -154,12 +160,75 @@ PAGE: tuple[Key, ...] = (
 )  # fmt: skip
 """On screens that are pages."""
 
+
+def _move(event: Event) -> str:
+    return f"move('{event}')"
+
+
+_IN_LISTS: tuple[Key, ...] = (
+    Key(keys="down,j", action=_move(Event.DOWN), shown="", words=""),
+    Key(keys="pageup", action=_move(Event.PAGE_UP), shown="page up, page down", words="a page of lines"),
+    Key(keys="pagedown", action=_move(Event.PAGE_DOWN), shown="", words=""),
+    Key(keys="home", action=_move(Event.FIRST), shown="home, end", words="the first, the last line"),
+    Key(keys="end", action=_move(Event.LAST), shown="", words=""),
+    Key(keys="tab", action="app.focus_next", shown="tab",
+        words="into the details (up and down scroll them) and back to the list"),
+)  # fmt: skip
+
+PROFILES: tuple[Key, ...] = (
+    Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the profile above, below"),
+    *_IN_LISTS,
+    Key(keys="enter", action="open", shown="enter", footer="open", sign="enter",
+        words="open the profile: every screen then asks it"),
+    Key(keys="space", action="mark", shown="space", footer="mark", sign="space",
+        words="mark a profile to be compared, or take its mark away"),
+    Key(keys="equals_sign", action="compare", shown="=", footer="compare", sign="=",
+        words="compare the two marked, or the one under the cursor with the marked or open one"),
+    Key(keys="i", action="import", shown="i", footer="import",
+        words="type a profile's file to open, or a model (directory, .gguf, hub id) to estimate"),
+    Key(keys="escape", action="back", shown="", words=""),
+)  # fmt: skip
+
+ORDER: tuple[Key, ...] = (
+    Key(keys="up,k", action=_move(Event.UP), shown="up, down, k, j", words="the line above, below"),
+    *_IN_LISTS,
+    Key(keys="t", action="next_term", shown="t", footer="term", words="the term that is sorted by: 3, 7, 30 days"),
+    Key(keys="s", action="next_sort", shown="s", footer="sort",
+        words="order: as the cards are listed, or lowest total first (each currency by itself)"),
+    Key(keys="enter", action="open", shown="enter", footer="order", sign="enter",
+        words="the order file of this card: say how much work, see it, write it"),
+)  # fmt: skip
+
+ORDER_FILE: tuple[Key, ...] = (
+    Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the list"),
+    Key(keys="tab", action="app.focus_next", shown="tab, shift+tab", words="the next, the last field; then the page"),
+    Key(keys="shift+tab", action="app.focus_previous", shown="", words=""),
+    Key(keys="ctrl+s", action="app.export", shown="ctrl+s", footer="write", sign="ctrl+s",
+        words="write the order file: Markdown, JSON or a workbook", priority=True),
+)  # fmt: skip
+
+COMPARE: tuple[Key, ...] = (
+    Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
+    *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
+    Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
+    Key(keys="e", action="app.export", shown="", words="", footer="export"),
+)
+"""On the comparison, which stands over the profiles."""
+
 OF_VIEWS: Mapping[View, tuple[Key, ...]] = {
+    View.PROFILES: PROFILES,
     View.CARDS: CARDS,
     View.CURVE: CURVE,
     View.GROWTH: PAGE,
     View.PRECISION: PAGE,
     View.TIME: PAGE,
+    View.ORDER: ORDER,
     View.RUN: RUN,
 }
 """The keys that one screen has alone."""
+
+OVER_VIEWS: Mapping[str, tuple[Key, ...]] = {
+    "Compare, over the profiles": COMPARE,
+    "The order file, over the orders": ORDER_FILE,
+}
+"""The keys of screens that stand over another until they are closed."""

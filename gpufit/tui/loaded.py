@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
-from gpufit.errors import GpufitError
-from gpufit.flows import default_shape, load_named_profile
+from gpufit import flows
+from gpufit.errors import GpufitError, UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
+from gpufit.sources.estimate.request import EstimateRequest
 
 
 @dataclass(frozen=True)
@@ -23,15 +26,56 @@ class LoadedProfile:
     """The scenario it starts from and is reset to."""
 
 
-def read_profiles(paths: Sequence[Path]) -> tuple[list[LoadedProfile], list[str]]:
-    """The profiles that can be read, in order, and one line for each that cannot: a bad file never hides a good one."""
-    profiles: list[LoadedProfile] = []
-    problems: list[str] = []
+@dataclass(frozen=True)
+class UnfinishedProfile:
+    """A profile that no cell of was measured yet, so that it has no scenario to start from."""
+
+    profile: Profile
+    where: str
+    why: str
+    """What is missing, and what to do about it."""
+
+
+class Found(NamedTuple):
+    """What reading some files came to."""
+
+    profiles: list[LoadedProfile]
+    unfinished: list[UnfinishedProfile]
+    problems: list[str]
+    """One line for each file that cannot be read: a bad file never hides a good one."""
+
+
+def read_profiles(paths: Sequence[Path]) -> Found:
+    """All that the files hold, each kind in the order of the files."""
+    found = Found([], [], [])
     for path in paths:
         try:
-            profile = load_named_profile(path)
-            profiles.append(LoadedProfile(profile, str(path), default_shape(profile)))
+            one = read_profile(path)
         except GpufitError as error:
             message = str(error)
-            problems.append(message if str(path) in message else f"{path}: {message}")
-    return profiles, problems
+            found.problems.append(message if str(path) in message else f"{path}: {message}")
+            continue
+        if isinstance(one, LoadedProfile):
+            found.profiles.append(one)
+        else:
+            found.unfinished.append(one)
+    return found
+
+
+def read_profile(path: Path) -> LoadedProfile | UnfinishedProfile:
+    """One profile. Raises UsageError or UnreadableInputError, each in one line."""
+    profile = flows.load_named_profile(path)
+    try:
+        return LoadedProfile(profile, str(path), flows.default_shape(profile))
+    except UsageError as error:
+        return UnfinishedProfile(profile, str(path), str(error))
+
+
+def profile_named(text: str) -> LoadedProfile | UnfinishedProfile:
+    """What somebody typed: a profile's file is read, a model is estimated. Raises UsageError or UnreadableInputError,
+    each in one line."""
+    name = os.path.expanduser(text.strip())  # noqa: PTH111 (Path's raises for a user who is not there)
+    if not flows.names_model(name):
+        return read_profile(Path(name))
+    profile = flows.estimate(EstimateRequest(name))
+    return LoadedProfile(profile, name, flows.default_shape(profile))

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from gpufit.memory.held import Held
-from gpufit.tui.loaded import LoadedProfile
+from gpufit.report.order_document import OrderDocument
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.state import Axis, View
 
 
@@ -58,7 +59,7 @@ class RunNews(Message):
 
 
 @dataclass
-class ProfileRead(Message):
+class RunRead(Message):
     """The profile of a run was read again."""
 
     loaded: LoadedProfile | None
@@ -73,3 +74,50 @@ class HeldChosen(Message):
 
     held: Held
     """All three, with that one changed."""
+
+
+@dataclass
+class RowPressed(Message):
+    """Someone clicked a line of a list."""
+
+    index: int
+    """Its place in the list."""
+
+
+@dataclass
+class ListResized(Message):
+    """A list has room for other columns."""
+
+
+@dataclass
+class ProfileRead(Message):
+    """What was typed has been read or estimated."""
+
+    named: str
+    """As it was typed."""
+    found: LoadedProfile | UnfinishedProfile | str
+    """The profile, or in words why there is none."""
+
+
+@dataclass
+class OrderMade(Message):
+    """What was typed has been planned."""
+
+    order: OrderDocument | str
+    """The order, or in words why there is none."""
+    page: str
+    """The order file as Markdown; empty where there is none."""
+
+
+@dataclass
+class Exported(Message):
+    """A view was written, or could not be."""
+
+    done: str
+    """What was done, in words."""
+    named: str
+    """The file, as it was typed."""
+    content: bytes | None = None
+    """What a browser is to save; None where it is on disk already."""
+    problem: str = ""
+    """Why nothing was done, in words."""

@@ -40,8 +40,9 @@ def load_session(
     on the screen instead.
     """
     catalog = load_catalog(catalog_dir)
-    profiles, unread = read_profiles(paths or find_profiles(profiles_dir()))
-    session = Session(profiles, catalog, choose_offers(catalog, offers, today), [*problems, *unread])
+    found = read_profiles(paths or find_profiles(profiles_dir()))
+    chosen = choose_offers(catalog, offers, today)
+    session = Session(found.profiles, catalog, chosen, [*problems, *found.problems], found.unfinished)
     if kept is not None:
         session.restore(kept)
     return session

@@ -9,16 +9,19 @@ from pathlib import Path
 import msgspec
 
 from gpufit import flows
+from gpufit.advice.plan import Ask
 from gpufit.catalog.offers import Offers
-from gpufit.catalog.record import Catalog
+from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UsageError
 from gpufit.memory.held import Held
 from gpufit.memory.terms import Shape
 from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.order_document import OrderDocument
+from gpufit.report.prices import BookFigures
 from gpufit.tui import state
 from gpufit.tui.kept import Kept, KeptShape
 from gpufit.tui.listing import first_that_fits, listed_rows
-from gpufit.tui.loaded import LoadedProfile
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 
 _Question = tuple[str, str, int, Shape, Held]
 """File, when the profile was made and how many cells it has: a file may be written anew while it is on show."""
@@ -34,11 +37,18 @@ class Session:
     """Holds the state and answers its question; screens draw both and never ask by themselves."""
 
     def __init__(
-        self, profiles: Sequence[LoadedProfile], catalog: Catalog, offers: Offers, problems: Sequence[str] = ()
+        self,
+        profiles: Sequence[LoadedProfile],
+        catalog: Catalog,
+        offers: Offers,
+        problems: Sequence[str] = (),
+        unfinished: Sequence[UnfinishedProfile] = (),
     ) -> None:
         self.catalog, self.offers = catalog, offers
         self.problems = tuple(problems)
         """What could not be read, a line each."""
+        self.unfinished = tuple(unfinished)
+        """Profiles that cannot be asked anything yet."""
         self.cards_by_id = {card.id: card for card in catalog.cards}
         self.profiles: tuple[LoadedProfile, ...] = ()
         self.state = state.ViewState()
@@ -83,8 +93,22 @@ class Session:
             profiles.append(loaded)
         else:
             loaded = profiles[place] = replace(loaded, where=profiles[place].where)
+        self.unfinished = tuple(one for one in self.unfinished if one.where != loaded.where)
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != loaded.where}
         self.hold(profiles)
+
+    def open(self, one: LoadedProfile | UnfinishedProfile) -> None:
+        """Take a profile, and look at it where it can answer; of one that cannot, the file's answers are gone."""
+        if isinstance(one, LoadedProfile):
+            self.take(one)
+            place = self.place_of(one.where)
+            if place is not None:
+                self.go(state.with_profile(self.state, place))
+            return
+        self.unfinished = (*(other for other in self.unfinished if other.where != one.where), one)
+        place = self.place_of(one.where)
+        if place is not None:
+            self.hold((*self.profiles[:place], *self.profiles[place + 1 :]))
 
     def place_of(self, where: str) -> int | None:
         """The place of the profile that was read from a file, however the file was named; None where none was."""
@@ -135,7 +159,40 @@ class Session:
             if len(self._answers) >= _MOST_ANSWERS:
                 del self._answers[next(iter(self._answers))]
             try:
-                self._answers[key] = flows.fit(profile, loaded.where, to.shape, self.catalog, self.offers, held=to.held)
+                self._answers[key] = self._fit(loaded, to)
             except UsageError as error:
                 self._answers[key] = str(error)
         return self._answers[key]
+
+    def _fit(self, loaded: LoadedProfile, to: state.ViewState, cards: Sequence[Card] = ()) -> FitDocument:
+        return flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers, cards, held=to.held)
+
+    def listed(self) -> FitDocument | None:
+        """The answer for the cards that are listed, in their order; None where there is none."""
+        if self.document is None or self.loaded is None or not self.rows:
+            return None
+        if len(self.rows) == len(self.document.cards):
+            return msgspec.structs.replace(self.document, cards=self.rows)
+        # What a document says of all its cards together is asked again for fewer.
+        return self._fit(self.loaded, self.state, [self.cards_by_id[row.card] for row in self.rows])
+
+    def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
+        """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is
+        none."""
+        loaded, now = self.loaded, self.state
+        if loaded is None:
+            raise UsageError("no profile to order for")
+        if not now.held.as_profiled:
+            raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
+        books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
+        offers = replace(self.offers, books=books)
+        return flows.order(
+            loaded.profile,
+            loaded.where,
+            now.shape,
+            self.catalog,
+            offers,
+            self.cards_by_id[card],
+            ask,
+            saved=not flows.names_model(loaded.where),
+        )

@@ -143,8 +143,13 @@ def initial_state(starts: Sequence[Start]) -> ViewState:
 def press(state: ViewState, event: Event, page: int = 10) -> ViewState:
     """The state after a key; `page` is how many cards page up and page down jump over."""
     if event in _JUMPS:
-        return select(state, _JUMPS[event](state.selected, page, len(state.cards)))
+        return select(state, jump(event, state.selected, page, len(state.cards)))
     return _CHANGES[event](state)
+
+
+def jump(event: Event, at: int, page: int, count: int) -> int:
+    """The place in a list of so many after a key that moves; beyond either end it is that end."""
+    return max(0, min(_JUMPS[event](at, page, count), count - 1))
 
 
 def select(state: ViewState, index: int) -> ViewState:

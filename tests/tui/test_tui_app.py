@@ -215,7 +215,7 @@ class TestKeys:
             await pilot.press("question_mark")
             assert isinstance(app.screen, HelpScreen)
             assert "halve, double the context" in screen_text(app)
-            await pilot.press(*["pagedown"] * 6)
+            await pilot.press(*["pagedown"] * 12)
             assert "catalog constant" in screen_text(app)
             await pilot.press("escape")
             assert cards_screen(app)

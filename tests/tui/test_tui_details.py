@@ -11,7 +11,7 @@ from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
 from gpufit.report.summary import headline
-from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, OVER_VIEWS, QUESTION
 from gpufit.tui.renderables.details import facts, notes, parts_table
 from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
 from gpufit.tui.renderables.pages import empty_page, help_page
@@ -168,7 +168,7 @@ NAMES = {
 
 class TestPages:
     def test_the_help_names_every_key(self) -> None:
-        keys = (*EVERYWHERE, *QUESTION, *(key for some in OF_VIEWS.values() for key in some))
+        keys = (*EVERYWHERE, *QUESTION, *(key for some in (*OF_VIEWS.values(), *OVER_VIEWS.values()) for key in some))
         named = {key for one in keys for part in one.shown.split(" or ") for key in part.split(", ")}
         bound = {key for one in keys for key in one.keys.split(",")}
         assert {NAMES.get(key, key) for key in bound} - {"escape"} <= named

@@ -95,11 +95,12 @@ def test_what_cannot_be_shown_is_a_line_and_the_rest_is_read(tmp_path: Path) -> 
     broken.write_text('{"schema_version": 1, "gp')
     save_profile(make_profile(cells=(), memory_model=None), unmeasured)
     save_profile(make_profile(), good)
-    profiles, problems = read_profiles([broken, tmp_path / "missing.json", tmp_path, unmeasured, good])
-    assert names(profiles) == ["good.json"]
-    assert len(problems) == 4
-    assert all(str(tmp_path) in problem and "\n" not in problem for problem in problems)
-    assert "no measured cell" in problems[3]
+    found = read_profiles([broken, tmp_path / "missing.json", tmp_path, unmeasured, good])
+    assert names(found.profiles) == ["good.json"]
+    assert len(found.problems) == 3
+    assert all(str(tmp_path) in problem and "\n" not in problem for problem in found.problems)
+    assert [one.where for one in found.unfinished] == [str(unmeasured)]
+    assert "no measured cell" in found.unfinished[0].why
 
 
 def test_only_the_tui_imports_textual() -> None:

@@ -28,6 +28,9 @@ SHOTS: dict[str, tuple[str, ...]] = {
     "details": ("2", "d"),
     "question": ("2", "g"),
     "help": ("2", "question_mark"),
+    "compare": ("1", "down", "equals_sign"),
+    "order-file": ("7", "home", "enter"),
+    "export": ("2", "e"),
 }
 """Name -> the keys that lead there."""
 

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from gpufit.cli.arguments import add_document, add_scenario, chosen_format
 from gpufit.cli.diagnostics import ExitCode, say
 from gpufit.cli.engines import add_engine_options, check_engine_options, refuse_model_options, transformers_request
-from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
+from gpufit.files import refuse_own_input
 from gpufit.report.registry import COMPARE_FORMATS, load_compare_format
 
 if TYPE_CHECKING:

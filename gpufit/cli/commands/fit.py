@@ -25,9 +25,10 @@ from gpufit.cli.engines import (
 )
 from gpufit.cli.held import add_held, held_of
 from gpufit.cli.offers import add_offers, chosen_offers, say_offers
-from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.output import write_document
 from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
 from gpufit.errors import UsageError
+from gpufit.files import refuse_own_input
 from gpufit.report.registry import load_format
 from gpufit.units import format_tokens
 

@@ -21,7 +21,8 @@ from gpufit.cli.engines import (
     vllm_scenario_line,
 )
 from gpufit.cli.offers import add_offers, chosen_offers
-from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.output import write_document
+from gpufit.files import refuse_own_input
 from gpufit.report.order_registry import ORDER_EXTENSIONS, ORDER_FORMATS, load_order_format, order_format_for
 
 if TYPE_CHECKING:

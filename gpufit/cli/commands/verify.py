@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.arguments import add_catalog, add_document, chosen_format, seconds
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
-from gpufit.cli.output import refuse_own_input, write_document
+from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
+from gpufit.files import refuse_own_input
 from gpufit.report.registry import VERIFY_FORMATS, load_verify_format
 from gpufit.units import format_size, format_tokens, parse_count
 

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.report.cells import PART_TITLES, SYMBOLS
-from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key
+from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, OVER_VIEWS, QUESTION, Key
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.header import problem_lines
 from gpufit.tui.renderables.palette import (
@@ -45,6 +45,7 @@ def help_page(views: Sequence[View]) -> Group:
         *_keys("Keys, on every screen", EVERYWHERE),
         *_keys("On every screen with an answer", QUESTION),
         *(part for view in views if view in OF_VIEWS for part in _keys(str(view), OF_VIEWS[view])),
+        *(part for title, keys in OVER_VIEWS.items() for part in _keys(title, keys)),
         *_section("Verdicts", [(SYMBOLS[one], VERDICT_STYLES[one], words) for one, words in VERDICT_WORDS.items()]),
         *_section("Bars: the phase that needs most", bars),
         *_section("Figures", [(word, STRONG, words) for word, words in FIGURE_WORDS.items()]),

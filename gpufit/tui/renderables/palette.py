@@ -46,3 +46,6 @@ VERDICT_STYLES: dict[Verdict, str] = {
     Verdict.UNKNOWN: "bold #9aa5b8",
 }
 """Colours beside the signs of `report.cells.SYMBOLS`."""
+
+WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
+"""What somebody has to know before anything else."""

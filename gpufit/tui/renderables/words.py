@@ -33,6 +33,7 @@ FIGURE_WORDS: dict[str, str] = {
     "headroom": "capacity less need; below zero it is what is missing",
     "lower .. upper": "the interval of the headroom: how far the figure can be trusted",
     "lots": "what to order: lots x cards in a lot, with the cards that would stand idle",
+    "TP, PP": "tensor parallel, pipeline parallel: each copy of the model divided over so many devices",
     "binds": "the part that takes most in the phase that needs most: what to shrink first",
     "context": "prompt tokens of each sequence",
     "at once": "concurrency: sequences held at the same time",

@@ -16,6 +16,7 @@ from textual.widgets import Footer, Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
+from gpufit.tui.export import Exportable, of_fit
 from gpufit.tui.keys import QUESTION, bindings
 from gpufit.tui.messages import SliderMoved, ViewPressed
 from gpufit.tui.renderables import header
@@ -142,6 +143,11 @@ class QuestionScreen(SessionScreen):
         if session.document is None:
             return header.no_answer(session.why_not, len(session.profiles) > 1)
         return None
+
+    def exportable(self) -> Exportable | None:
+        """The answer for the cards that are listed."""
+        document = self.session.listed()
+        return None if document is None else of_fit(document)
 
     @abstractmethod
     def draw_answer(self) -> None:

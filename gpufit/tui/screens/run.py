@@ -19,7 +19,7 @@ from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
 from gpufit.tui import run_state, state
 from gpufit.tui.keys import RUN, bindings
 from gpufit.tui.loaded import read_profiles
-from gpufit.tui.messages import FieldChanged, ProfileRead, RunNews
+from gpufit.tui.messages import FieldChanged, RunNews, RunRead
 from gpufit.tui.renderables import run as drawn
 from gpufit.tui.run_form import Form, Kind, WrongFieldError, filled, of_kind, request_of
 from gpufit.tui.run_state import Stage
@@ -237,12 +237,12 @@ class RunScreen(SessionScreen):
     @work(thread=True, group="profile")
     def _read(self, output: str, finished: bool) -> None:
         """Off the screen's own thread: a profile of many cells takes its time."""
-        found, _ = read_profiles([Path(output)])
+        found = read_profiles([Path(output)]).profiles
         loaded = found[0] if found else None
         lines = _what_came_of_it(loaded.profile, output) if loaded is not None and finished else ()
-        self.post_message(ProfileRead(loaded, lines))
+        self.post_message(RunRead(loaded, lines))
 
-    def on_profile_read(self, message: ProfileRead) -> None:
+    def on_run_read(self, message: RunRead) -> None:
         """Let every screen answer for it."""
         self._reads = False
         self._lines = message.lines

@@ -1,0 +1,141 @@
+"""What a screen can be written as, and writing it. Knows nothing of Textual."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Protocol, runtime_checkable
+
+from gpufit.errors import UsageError
+from gpufit.files import refuse_own_input, write_output
+from gpufit.report.compare_document import CompareDocument
+from gpufit.report.document import FitDocument
+from gpufit.report.order_document import OrderDocument
+from gpufit.report.order_registry import ORDER_EXTENSIONS, load_order_format
+from gpufit.report.registry import COMPARE_FORMATS, EXTENSIONS, load_compare_format, load_format
+
+PICTURE = ".svg"
+
+
+@dataclass(frozen=True)
+class Exportable:
+    """A view as documents."""
+
+    name: str
+    """Of the file, without its ending."""
+    formats: Mapping[str, str]
+    """Ending -> what such a file holds, in words."""
+    render: Callable[[str], bytes]
+    """The file of an ending."""
+    inputs: tuple[str, ...] = ()
+    """Files that it was made from, which are never written over."""
+
+
+@runtime_checkable
+class Exports(Protocol):
+    """A screen that can be written as more than a picture."""
+
+    def exportable(self) -> Exportable | None:
+        """What is on show; None where nothing is."""
+        ...
+
+
+_FIT_WORDS = {
+    ".csv": "a row for each card, arrangement and seller",
+    ".json": "every figure, sizes in whole bytes",
+    ".xlsx": "a workbook: summary, chart, prices to change",
+    ".html": "a page to send",
+    ".md": "Markdown",
+    ".txt": "the table of the command line",
+}
+_COMPARE_WORDS = {
+    ".csv": "a row for each part of each phase",
+    ".json": "every figure, sizes in whole bytes",
+    ".md": "Markdown",
+    ".txt": "the tables of the command line",
+}
+_ORDER_WORDS = {
+    ".md": "the order file, to read and to send",
+    ".xlsx": "a workbook: order, workers, checks",
+    ".json": "every figure, sizes in whole bytes",
+}
+
+
+def of_fit(document: FitDocument) -> Exportable:
+    """The answer for the cards of a document."""
+
+    def render(ending: str) -> bytes:
+        return load_format(EXTENSIONS[ending]).render_fit(document)
+
+    return Exportable(_stem(document.model.name, "fit"), _FIT_WORDS, render, (document.profile,))
+
+
+def of_compare(document: CompareDocument) -> Exportable:
+    """A comparison."""
+
+    def render(ending: str) -> bytes:
+        return load_compare_format(EXTENSIONS[ending]).render_compare(document)
+
+    words = {ending: _COMPARE_WORDS[ending] for ending, name in EXTENSIONS.items() if name in COMPARE_FORMATS}
+    ordered = {ending: said for ending, said in _COMPARE_WORDS.items() if ending in words}
+    name = _stem(document.a.model.name, document.b.model.name, "compare")
+    return Exportable(name, ordered, render, (document.a.profile, document.b.profile))
+
+
+def of_order(document: OrderDocument) -> Exportable:
+    """An order file."""
+
+    def render(ending: str) -> bytes:
+        return load_order_format(ORDER_EXTENSIONS[ending]).render_order(document)
+
+    name = _stem(document.model.name, document.card.card, "order")
+    return Exportable(name, _ORDER_WORDS, render, (document.profile,))
+
+
+def with_picture(made: Exportable | None, name: str, svg: str) -> Exportable:
+    """The same with a picture of the screen; of a screen without documents, the picture alone."""
+    found = made or Exportable(_stem("gpufit", name), {}, lambda ending: b"")
+
+    def render(ending: str) -> bytes:
+        return svg.encode() if ending == PICTURE else found.render(ending)
+
+    return replace(found, formats={**found.formats, PICTURE: "a picture of this screen"}, render=render)
+
+
+def _stem(*parts: str) -> str:
+    """A file's name of these parts that any system takes."""
+    return re.sub(r"[^A-Za-z0-9._]+", "-", "-".join(PurePath(part).name for part in parts)).strip(".-").lower()
+
+
+def ending_of(made: Exportable, path: str) -> str:
+    """The ending of a file that somebody named. Raises UsageError for one that the view cannot be written as."""
+    ending = PurePath(path.strip()).suffix.lower()
+    if ending not in made.formats:
+        raise UsageError(f"{path}: cannot tell the format from the extension {ending!r}; use {', '.join(made.formats)}")
+    return ending
+
+
+def with_ending(path: str, ending: str) -> str:
+    """The same file under another ending."""
+    suffix = PurePath(path).suffix
+    return f"{path[: len(path) - len(suffix)]}{ending}"
+
+
+def place_of(named: str) -> Path:
+    """Where somebody's file lies."""
+    return Path(os.path.expanduser(named.strip()))  # noqa: PTH111 (Path's raises for a user who is not there)
+
+
+def write(made: Exportable, named: str) -> str:
+    """Write the view to a file, in place of one that is there; what was done, in words.
+
+    Raises UsageError for an ending that is none of the view's and for a file that it was made from,
+    UnreadableInputError when it cannot be written.
+    """
+    ending, path = ending_of(made, named), place_of(named)
+    refuse_own_input(path, made.inputs)
+    folder = write_output(made.render(ending), path)
+    return f"wrote {path}" if folder is None else f"made the folder {folder}, wrote {path}"

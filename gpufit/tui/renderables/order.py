@@ -1,0 +1,272 @@
+"""What can be ordered, a line each, everything about one, and the order file as it will be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
+
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.markdown import Markdown, MarkdownElement, TableElement
+from rich.table import Column, Table
+from rich.text import Text
+from rich.theme import Theme
+
+from gpufit.advice.verdict import Verdict
+from gpufit.catalog.offers import TERMS
+from gpufit.report.cells import SYMBOLS, printable
+from gpufit.report.document import FitDocument
+from gpufit.report.idle_text import hosts_words
+from gpufit.report.offer_lines import day_text, money, total_text
+from gpufit.report.order_document import OrderDocument, Readiness
+from gpufit.report.order_text import status
+from gpufit.report.plans import arrangement_words
+from gpufit.report.price_text import COST_NOTE, cost_headers, price_lines, rates_text
+from gpufit.tui.ordering import Ordering, OrderLine
+from gpufit.tui.renderables.evidence import STYLES, evidence_text
+from gpufit.tui.renderables.listed import ListColumn
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WARNING
+from gpufit.units import format_size
+
+_LABEL_WIDTH = 14
+
+
+def arranged(line: OrderLine) -> str:
+    """How the card is taken, in short: `2 copies, TP 4`; where no number of it serves, the verdict on one."""
+    plan = line.plan
+    if plan is None:
+        return SYMBOLS[line.row.verdict]
+    copies = "1 copy" if plan.copies == 1 else f"{plan.copies:,} copies"
+    over = [f"TP {plan.tensor_parallel_size:,}"] if plan.tensor_parallel_size > 1 else []
+    over += [f"PP {plan.pipeline_parallel_size:,}"] if plan.pipeline_parallel_size > 1 else []
+    return ", ".join([copies, " x ".join(over)]) if over else copies
+
+
+def lots_words(line: OrderLine) -> str:
+    """Lots, and the cards in each where they are several."""
+    row = line.row
+    if row.lots is None:
+        return "-"
+    return f"{row.lots:,} x {row.lot_size}" if row.lot_size > 1 else f"{row.lots:,}"
+
+
+def _count(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def _amount(amount: float | None) -> str:
+    """Blank where it is not known, never zero."""
+    return "" if amount is None else money(amount)
+
+
+def _age(line: OrderLine) -> str:
+    book = line.book
+    if book is None or book.age_days is None or not any(price.price_per_lot is not None for price in line.row.prices):
+        return ""
+    return f"{book.age_days:,} days"
+
+
+def _seller(line: OrderLine) -> str:
+    priced = [price for price in line.row.prices if price.price_per_lot is not None]
+    return (priced[0].seller or priced[0].book) if priced else ""
+
+
+def columns(lines: Sequence[OrderLine], ordering: Ordering) -> tuple[ListColumn[OrderLine], ...]:
+    """Left to right; the term that is chosen stands in brackets, and stays where there is no room for all. A currency
+    that all prices share stands above them."""
+    currencies = {_currency(line) for line in lines if _seller(line)}
+    shared = f" {currencies.pop()}" if len(currencies) == 1 else ""
+    return (
+        ListColumn(title="card", text=lambda line: line.row.card, most=22, style=lambda line: STRONG),
+        ListColumn(title="taken as", text=arranged, style=_style, importance=2),
+        ListColumn(title="cards", text=lambda line: _count(line.row.cards_needed), right=True, importance=4),
+        ListColumn(title="lots", text=lots_words, right=True),
+        ListColumn(title="idle", text=lambda line: _count(line.row.idle_cards), right=True, importance=5),
+        ListColumn(title="a lot", text=lambda line: _of_lot(line, ordering.term_days), right=True, importance=7),
+        *(_total(days, ordering, shared) for days in TERMS),
+        *(() if shared else (ListColumn(title="currency", text=_currency, importance=1),)),
+        ListColumn(title="seller", text=_seller, most=20, importance=8),
+        ListColumn(title="age", text=_age, style=_age_style, importance=9),
+        ListColumn(
+            title="evidence",
+            text=lambda line: evidence_text(line.evidence),
+            style=lambda line: STYLES[line.evidence],
+            importance=3,
+        ),
+    )
+
+
+def _style(line: OrderLine) -> str:
+    return PLAIN if line.plan else VERDICT_STYLES[line.row.verdict]
+
+
+def _age_style(line: OrderLine) -> str:
+    return WARNING if line.book is not None and line.book.stale else PLAIN
+
+
+def _of_lot(line: OrderLine, days: int) -> str:
+    price = line.price(days)
+    return _amount(None if price is None else price.price_per_lot)
+
+
+def _total(days: int, ordering: Ordering, currency: str) -> ListColumn[OrderLine]:
+    chosen = days == ordering.term_days
+    return ListColumn(
+        title=f"[{days} days]{currency}" if chosen else f"{days} days",
+        text=lambda line: total_text(line.price(days)),
+        right=True,
+        style=lambda line: STRONG if chosen else PLAIN,
+        importance=0 if chosen else 6,
+    )
+
+
+def _currency(line: OrderLine) -> str:
+    first = line.row.prices[0] if line.row.prices else None
+    return "" if first is None else first.currency or ""
+
+
+def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Ordering) -> Text:
+    """What the list shows, and the cheapest for the chosen term; or that nobody has a price."""
+    served = [line for line in lines if line.plan is not None]
+    left_out = len(lines) - len(served)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    counted = "1 way" if len(served) == 1 else f"{len(served)} ways"
+    text.append(f"{counted} to serve it · totals for [{ordering.term_days} days] · {ordering.sort}", STRONG)
+    if left_out:
+        text.append(f" · {left_out} {'card' if left_out == 1 else 'cards'} not surely", DIM)
+    if not any(line.total(days) is not None for line in served for days in TERMS):
+        words = "no price in offer book" if served else "nothing to price in offer book"
+        how = f"{words} {document.offers} (gpufit catalog offers --template writes one to fill in)"
+        return text.append(f"\n{how}", WARNING)
+    for words in price_lines(document):
+        if words.startswith("cheapest") and f", {ordering.term_days} days:" in words:
+            text.append(f"\n{words}", PLAIN)
+    return text
+
+
+def details(document: FitDocument, line: OrderLine) -> Group:
+    """Everything about one line: how the card is taken, each term's prices, from whom, and what they rest on."""
+    grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
+    for label, value in _facts(document, line):
+        grid.add_row(Text(label), Text(printable(value)))
+    head = Text.assemble((f"{line.row.card} · ", STRONG), (printable(line.row.name), TITLE))
+    verdict = Text.assemble((SYMBOLS[line.row.verdict], VERDICT_STYLES[line.row.verdict]), (" on one card", DIM))
+    return Group(head, verdict, grid, *_prices(document, line))
+
+
+def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
+    row, plan = line.row, line.plan
+    if plan is None:
+        yield "taken as", "no number of these cards surely serves the scenario"
+        yield "evidence", evidence_text(line.evidence)
+    else:
+        yield "taken as", arrangement_words(plan)
+        yield "cards", f"{plan.cards_needed:,} needed, {_count(row.idle_cards)} idle"
+        yield "lots", f"{lots_words(line)}{' cards' if row.lot_size > 1 else ''}"
+        between = f"{format_size(plan.need_lower_bytes)} to {format_size(plan.need_upper_bytes)}"
+        yield "need of each", f"{format_size(plan.need_bytes)} ({between}, {evidence_text(plan.evidence)})"
+    if hosts := hosts_words(row.idle_hosts_copies, row.idle_hosts_sequences):
+        yield "idle cards", f"could host {hosts}"
+    offer = line.offer
+    if offer is not None and _seller(line):
+        ago = f" ({_age(line)} ago)" if _age(line) else ""
+        yield "seller", offer.seller
+        yield "offered on", f"{day_text(offer) or 'not dated'}{ago}"
+    for price in row.prices:
+        if price.odd:
+            yield "odd", f"{price.term_days} days: {price.odd}"
+    if row.throughput is not None:
+        yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
+    for change in row.changes:
+        yield "one card", change.words
+    for remark in row.remarks:
+        yield "remark", remark
+    for note in line.book.notes if line.book is not None and _seller(line) else ():
+        yield "prices", note
+
+
+def _prices(document: FitDocument, line: OrderLine) -> Iterator[Table | Text]:
+    """Every term of the seller, with what work costs where speed was measured; nothing where there is no price."""
+    prices = line.row.prices
+    priced = [price for price in prices if price.price_per_lot is not None]
+    if not priced:
+        yield Text("no price: it stays blank until a seller names one", DIM)
+        return
+    timed = any(price.cost_per_million_tokens is not None for price in prices)
+    costs = cost_headers(document)[3:5] if timed else ()
+    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=DIM)
+    for header in ("term", "a lot", f"total, {priced[0].currency or 'currency not named'}", *costs):
+        table.add_column(header, justify="left" if header == "term" else "right", style=PLAIN)
+    for price in prices:
+        cells = [f"{price.term_days} days", _amount(price.price_per_lot), total_text(price)]
+        if timed:
+            cells += [_amount(price.cost_per_million_tokens), _amount(price.cost_per_thousand_inputs)]
+        table.add_row(*cells)
+    yield table
+    if timed:
+        yield Text(COST_NOTE, DIM)
+
+
+_READY_STYLES = {
+    Readiness.READY: VERDICT_STYLES[Verdict.FITS],
+    Readiness.READY_UNPROVEN: STRONG,
+    Readiness.NOT_READY: WARNING,
+}
+
+
+def order_head(card: str, name: str, document: OrderDocument | None, other: str, words: str, wrong: bool) -> Text:
+    """Above the form: the card, whether it can be ordered as it stands and what speaks against it, or why there is no
+    order."""
+    text = Text.assemble((f"{card} · ", STRONG), (printable(name), TITLE))
+    if document is not None:
+        text.append(f"\n{status(document)}", _READY_STYLES[document.readiness])
+        text.append(f" {evidence_text(document.evidence)}", STYLES[document.evidence])
+        for blocker in document.blockers:
+            text.append(f"\n! {printable(blocker)}", WARNING)
+    if words:
+        text.append(f"\n! {printable(words)}" if wrong else f"\n{words}", WARNING if wrong else DIM)
+    return text.append(f"\n{other}", DIM) if other else text
+
+
+class _Tables(TableElement):
+    """A table without titles, as lines with a label have, has no room kept for them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for table in super().__rich_console__(console, options):
+            if isinstance(table, Table) and not any(str(column.header).strip() for column in table.columns):
+                table.show_header = False
+            yield table
+
+
+class _Markdown(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": _Tables}
+
+
+class OrderPage:
+    """The order file as it will be written, laid out."""
+
+    def __init__(self, markdown: str) -> None:
+        self._markdown = _Markdown(markdown, code_theme="ansi_dark")
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """In the colours of the other screens."""
+        with console.use_theme(_PAGE):
+            yield from console.render(self._markdown, options)
+
+
+_PAGE = Theme(
+    {
+        "markdown.paragraph": PLAIN,
+        "markdown.item": PLAIN,
+        "markdown.item.bullet": DIM,
+        "markdown.item.number": DIM,
+        "markdown.strong": STRONG,
+        "markdown.code": STRONG,
+        "markdown.code_block": PLAIN,
+        "markdown.h1": TITLE,
+        "markdown.h1.border": DIM,
+        "markdown.h2": TITLE,
+        "markdown.h2.border": DIM,
+        "markdown.table.header": DIM,
+        "markdown.table.border": DIM,
+    }
+)

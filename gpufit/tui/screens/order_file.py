@@ -1,0 +1,124 @@
+"""The order file of one card: how much work there is, the file as it will be written, and what speaks against it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Label, Static
+
+from gpufit.errors import UsageError
+from gpufit.report.order_document import OrderDocument
+from gpufit.report.order_registry import load_order_format
+from gpufit.report.plans import arrangement_words
+from gpufit.tui.export import Exportable, of_order
+from gpufit.tui.keys import ORDER_FILE, bindings
+from gpufit.tui.messages import OrderMade
+from gpufit.tui.order_form import FIELDS, TERM_WORDS, first_texts, read_ask
+from gpufit.tui.ordering import OrderLine
+from gpufit.tui.renderables.order import OrderPage, order_head
+from gpufit.tui.session import Session
+from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.scroll import Scroll
+
+
+class OrderFileScreen(Screen[None]):
+    """Over the list until it is closed. Every field that changes is answered by a new page."""
+
+    KEYS = ORDER_FILE
+    """Named as commands, too."""
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(ORDER_FILE)]
+    DEFAULT_CSS = """
+    OrderFileScreen #head { height: auto; max-height: 5; padding: 0 1; background: $panel; }
+    OrderFileScreen #halves { height: 1fr; layout: vertical; }
+    OrderFileScreen.-wide #halves, OrderFileScreen.-medium #halves { layout: horizontal; }
+    OrderFileScreen #form { width: 1fr; height: 9; padding: 0 1; scrollbar-size-vertical: 1; }
+    OrderFileScreen.-wide #form, OrderFileScreen.-medium #form { width: 44; height: 1fr; }
+    OrderFileScreen .field { height: 1; }
+    OrderFileScreen Label { width: 17; height: 1; }
+    OrderFileScreen Input { width: 1fr; height: 1; }
+    OrderFileScreen #terms { height: auto; margin: 1 0 0 0; }
+    OrderFileScreen.-narrow #terms { display: none; }
+    OrderFileScreen #file { width: 1fr; height: 1fr; padding: 0 1; border-top: solid $primary 50%; }
+    OrderFileScreen.-wide #file, OrderFileScreen.-medium #file {
+        border-top: none;
+        border-left: solid $primary 50%;
+    }
+    OrderFileScreen #file:focus { border-top: solid $accent; }
+    """
+
+    def __init__(self, session: Session, line: OrderLine, term_days: int) -> None:
+        super().__init__()
+        self._session, self._line, self._texts = session, line, first_texts(term_days)
+        self.document: OrderDocument | None = None
+        """None while there is none."""
+
+    def compose(self) -> ComposeResult:
+        """What was chosen, the form, and the file."""
+        yield Block(id="head")
+        with Horizontal(id="halves"):
+            with VerticalScroll(id="form", can_focus=False):
+                for one in FIELDS:
+                    with Horizontal(classes="field"):
+                        yield Label(one.title)
+                        yield Input(self._texts[one.name], placeholder=one.hint, id=one.name, compact=True)
+                yield Static(f"Terms, in days. {TERM_WORDS}.", id="terms", markup=False)
+            with Scroll(id="file"):
+                yield Static(id="page")
+        yield Footer(compact=True, show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Plan what the form begins with."""
+        self._say("planning …")
+        self._plan()
+
+    def exportable(self) -> Exportable | None:
+        """The order file."""
+        return None if self.document is None else of_order(self.document)
+
+    def on_input_changed(self, message: Input.Changed) -> None:
+        """Plan anew."""
+        if message.input.id is not None and self._texts[message.input.id] != message.value:
+            self._texts[message.input.id] = message.value
+            self._plan()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """On to the next field."""
+        self.focus_next()
+
+    @work(thread=True, exclusive=True, group="order")
+    def _plan(self) -> None:
+        """Many workers take their time."""
+        try:
+            ask = read_ask(self._texts)
+            made = self._session.order(self._line.row.card, self._line.book, ask)
+        except UsageError as error:
+            self.post_message(OrderMade(str(error), ""))
+            return
+        self.post_message(OrderMade(made, load_order_format("markdown").render_order(made).decode()))
+
+    def on_order_made(self, message: OrderMade) -> None:
+        """The file, or why there is none."""
+        if isinstance(message.order, str):
+            self.document = None
+            self._say(message.order, wrong=True)
+            self.query_one("#page", Static).update("")
+            return
+        self.document = message.order
+        self._say("")
+        self.query_one("#page", Static).update(OrderPage(message.page))
+
+    def _say(self, words: str, wrong: bool = False) -> None:
+        """The card, what the file is made of where it is not this line, and what is wrong."""
+        row = self._line.row
+        other = ""
+        if not self._line.best and self._line.plan is not None:
+            other = (
+                f"the file takes the fewest cards; {arrangement_words(self._line.plan)} on {row.cards_needed} cards "
+                "stands in the list to compare"
+            )
+        self.query_one("#head", Block).show(order_head(row.card, row.name, self.document, other, words, wrong))

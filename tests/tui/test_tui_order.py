@@ -1,0 +1,312 @@
+"""The order screen and the order file over it: the figures of the command line, and every key."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from builders import make_layout, make_profile
+from tui_builders import CATALOG, make_loaded, named, plain, screen_lines, screen_text
+
+from gpufit import flows
+from gpufit.advice.plan import Ask
+from gpufit.catalog.offers import Offers
+from gpufit.cli.main import main
+from gpufit.memory.terms import Shape
+from gpufit.profile.store import save_profile
+from gpufit.report.price_text import money, price_rows
+from gpufit.tui.app import GpufitApp
+from gpufit.tui.loaded import LoadedProfile
+from gpufit.tui.ordering import Ordering, order_lines
+from gpufit.tui.renderables import listed, order
+from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.screens.order import OrderScreen
+from gpufit.tui.screens.order_file import OrderFileScreen
+from gpufit.tui.session import Session
+from gpufit.tui.state import View, look_at
+from gpufit.tui.widgets.line_list import LineList
+
+SMALL, WIDE, ALL = (80, 24), (160, 48), (200, 100)
+BOOKS = Path(__file__).parents[2] / "docs" / "examples" / "offers" / "nowhere.toml"
+HEAVY = Shape(30_000, 4, 64)
+"""A scenario at which one card of some serves, several of others, and no number of a few."""
+
+
+DAY = datetime.date(2026, 11, 30)
+"""That of the example book's prices."""
+
+
+@pytest.fixture
+def offers() -> Offers:
+    """A seller of some cards, and public figures of more."""
+    return flows.choose_offers(CATALOG, [str(BOOKS), "public-indicative"], DAY)
+
+
+def order_app(offers: Offers, *profiles: LoadedProfile) -> GpufitApp:
+    session = Session(profiles or (make_loaded(),), CATALOG, offers)
+    session.go(look_at(session.state, View.ORDER))
+    return GpufitApp(session)
+
+
+def order_screen(app: GpufitApp) -> OrderScreen:
+    assert isinstance(app.screen, OrderScreen)
+    return app.screen
+
+
+def file_screen(app: GpufitApp) -> OrderFileScreen:
+    assert isinstance(app.screen, OrderFileScreen)
+    return app.screen
+
+
+def selected_line(app: GpufitApp) -> str:
+    return next(line for line in screen_lines(app) if line.startswith(f" {POINTER}"))
+
+
+class TestFigures:
+    def test_the_list_has_every_total_of_the_command_lines_price_table(self, offers: Offers) -> None:
+        document = flows.fit(make_profile(), "p.json", HEAVY, CATALOG, offers)
+        lines = order_lines(document, document.cards, Ordering())
+        columns = order.columns(lines, Ordering())
+        shown = [listed.line(listed.place(columns, lines, 300), line, selected=False).plain for line in lines]
+        table = price_rows(document)
+        assert len(table) > 5
+        for card, seller, _, *totals, currency, _ in table:
+            same = [line for line in shown if line.split()[0] == card and seller in line]
+            assert same, (card, seller)
+            assert all(total in same[0] for total in totals)
+            assert currency in same[0]
+
+    @pytest.mark.parametrize("start", [Shape(512, 4, 4), HEAVY])
+    def test_an_orders_price_is_that_of_its_line(self, offers: Offers, start: Shape) -> None:
+        profile = make_profile(layout=make_layout())
+        session = Session((LoadedProfile(profile, "profiles/tiny.json", start),), CATALOG, offers)
+        assert session.document is not None
+        lines = order_lines(session.document, session.rows, Ordering())
+        best = [line for line in lines if line.best and line.plan is not None]
+        assert len(best) > 10
+        for line in best:
+            made = session.order(line.row.card, line.book, Ask(term_days=7))
+            assert made.cost.total_price == line.total(7), line.row.card
+            assert (made.card.cards_needed, made.card.lots) == (line.row.cards_needed, line.row.lots)
+
+    def test_several_sellers_of_one_card_need_no_flag_here(self, offers: Offers) -> None:
+        session = Session((make_loaded(),), CATALOG, offers)
+        assert session.document is not None
+        sold = [line for line in order_lines(session.document, session.rows, Ordering()) if line.row.card == "l4-24gb"]
+        assert [line.book.name for line in sold if line.book] == ["nowhere", "public-indicative"]
+        made = [session.order("l4-24gb", line.book, Ask(term_days=7)).cost.book for line in sold]
+        assert made == ["nowhere", "public-indicative"]
+
+    def test_details_say_what_the_line_has_no_room_for(self, offers: Offers) -> None:
+        document = flows.fit(make_profile(), "p.json", Shape(512, 4, 4), CATALOG, offers)
+        lines = order_lines(document, document.cards, Ordering())
+        line = next(one for one in lines if one.row.card == "l4-24gb" and one.book and one.book.name == "nowhere")
+        text = plain(order.details(document, line), 120)
+        for part in ("Nowhere GPU, fictitious", f"{DAY} (0 days ago)", "total, EUR", "35.00", "75.00", "290.00"):
+            assert part in text
+        assert "✓ fits on one card" in text
+
+    def test_the_file_on_screen_is_the_command_lines(
+        self, offers: Offers, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        where = tmp_path / "p.json"
+        save_profile(make_profile(), where)
+        argv = ["order", str(where), "--card", "l4-24gb", "--term", "7", "--offers", str(BOOKS), "--json"]
+        main(argv)
+        printed = json.loads(capsysbinary.readouterr().out)
+        session = Session((make_loaded(make_profile(), str(where)),), CATALOG, offers)
+        assert session.document is not None
+        lines = order_lines(session.document, session.rows, Ordering())
+        line = next(one for one in lines if one.row.card == "l4-24gb" and one.book and one.book.name == "nowhere")
+        made = session.order("l4-24gb", line.book, Ask(term_days=7))
+        shown = msgspec.to_builtins(made)
+        for key in ("card", "margin", "workers", "work", "ready", "blockers", "scenario", "checks"):
+            assert json.loads(json.dumps(shown[key])) == printed[key]
+        assert printed["cost"]["total_price"] == made.cost.total_price == 75.0
+
+
+class TestList:
+    @pytest.mark.parametrize("size", [SMALL, WIDE, (60, 20), (120, 40), (200, 60)])
+    async def test_card_lots_term_total_and_evidence_at_any_size(self, offers: Offers, size: tuple[int, int]) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=size):
+            lines = screen_lines(app)
+            assert {len(line) for line in lines} == {size[0]}
+            heading = next(line for line in lines if "[3 days]" in line and "lots" in line)
+            assert "card" in heading
+            assert "evidence" in heading or size[0] < 80
+            assert "↗ scaled" in selected_line(app) or size[0] < 80
+
+    async def test_its_cursor_is_on_the_card_of_the_other_screens(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            assert str(app.session.state.selected_card) in selected_line(app)
+            for key in ("down", "j", "up", "k", "end", "home", "pagedown", "pageup"):
+                await pilot.press(key)
+                assert str(app.session.state.selected_card) in selected_line(app)
+            await pilot.press("2", "end", "7")
+            assert CATALOG.cards[-1].id in selected_line(app)
+
+    async def test_term_marks_its_column_and_stays_on_the_line(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=ALL) as pilot:
+            await pilot.press("end", "home", "down", "down")
+            card = selected_line(app).split()[1]
+            for days in (7, 30, 3):
+                await pilot.press("t")
+                assert f"[{days} days]" in screen_text(app)
+                assert selected_line(app).split()[1] == card
+
+    async def test_sort_by_total_begins_at_the_lowest(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=ALL) as pilot:
+            await pilot.press("t", "s")
+            assert "lowest total first" in screen_text(app)
+            # Nobody's EUR before the public USD: the cheapest of the seller's own six cards is the first line.
+            screen = order_screen(app)
+            document = app.session.document
+            assert document is not None
+            totals = [line.total(7) for line in screen._lines if line.book is not None and line.book.name == "nowhere"]
+            known = [total for total in totals if total is not None]
+            assert known == sorted(known)
+            assert money(known[0]) in selected_line(app)
+            await pilot.press("s")
+            assert "as the cards are listed" in screen_text(app)
+
+    async def test_a_question_moves_the_figures(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=ALL) as pilot:
+            before = screen_text(app)
+            await pilot.press(*["right"] * 6, *["plus"] * 6)
+            after = screen_text(app)
+            assert "not surely" in after
+            assert before != after
+            await pilot.press("r")
+            assert screen_text(app) == before
+
+    async def test_without_any_price_it_says_so(self) -> None:
+        app = order_app(flows.choose_offers(CATALOG, [], DAY))
+        async with app.run_test(size=WIDE):
+            assert "no price in offer book blank (gpufit catalog offers --template" in screen_text(app)
+
+    async def test_a_click_selects_and_a_second_one_opens(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("home")
+            await pilot.click(LineList, offset=(10, 3))
+            assert order_screen(app)._ordering.cursor == 3
+            await pilot.click(LineList, offset=(10, 3))
+            assert file_screen(app)
+
+    async def test_where_the_answer_ends_no_line_is_left_to_move_over(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("end", "2", "slash", *"nothing", "enter", "7")
+            assert "no card to list" in screen_text(app)
+            await pilot.press("down", "home", "t", "s", "enter", "up")
+            assert order_screen(app)._lines == ()
+            await pilot.press("2", "slash", "escape", "7", "home")
+            assert CATALOG.cards[0].id in selected_line(app)
+
+    async def test_nothing_to_list_and_no_profile(self, offers: Offers) -> None:
+        for app in (GpufitApp(Session((), CATALOG, offers)), order_app(offers, named("short", position_limit=2))):
+            async with app.run_test(size=SMALL) as pilot:
+                await pilot.press("7", "down", "t", "s", "enter", "end")
+                assert order_screen(app)
+
+
+async def settled(app: GpufitApp, pilot: object) -> None:
+    await app.workers.wait_for_complete()
+    await pilot.pause()  # type: ignore[attr-defined]
+
+
+class TestFile:
+    async def opened(self, app: GpufitApp, pilot: object, *keys: str) -> None:
+        await pilot.press("home", *keys, "enter")  # type: ignore[attr-defined]
+        await settled(app, pilot)
+
+    @pytest.mark.parametrize("size", [SMALL, WIDE, (120, 40), (200, 60)])
+    async def test_shows_the_file_with_its_evidence(self, offers: Offers, size: tuple[int, int]) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=size) as pilot:
+            await self.opened(app, pilot)
+            made = file_screen(app).document
+            assert made is not None
+            assert made.card.card == CATALOG.cards[0].id
+            text = screen_text(app)
+            assert "Order: 1 card of NVIDIA T4 16GB for 3 days" in text
+            assert "↗ scaled" in text
+            assert {len(line) for line in screen_lines(app)} == {size[0]}
+
+    async def test_a_field_that_changes_is_answered(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            await self.opened(app, pilot)
+            await pilot.press("tab", "3")
+            await settled(app, pilot)
+            made = file_screen(app).document
+            assert made is not None
+            assert made.work.inputs == 3
+            await pilot.press("tab", "tab", "2")
+            await settled(app, pilot)
+            made = file_screen(app).document
+            assert made is not None
+            assert len(made.workers) == 2
+
+    async def test_what_cannot_be_read_is_said_and_can_be_mended(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            await self.opened(app, pilot)
+            await pilot.press("tab", "x")
+            await settled(app, pilot)
+            assert "! inputs must be a whole number of at least 1" in screen_text(app)
+            assert file_screen(app).document is None
+            await pilot.press("backspace", "5")
+            await settled(app, pilot)
+            assert "inputs must be" not in screen_text(app)
+            assert file_screen(app).document is not None
+
+    async def test_without_a_term_it_says_why_none_follows(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            await self.opened(app, pilot)
+            await pilot.press("end", "backspace")
+            await settled(app, pilot)
+            assert "no term follows" in screen_text(app)
+
+    async def test_what_does_not_fit_is_no_order_and_says_so_on_top(self, offers: Offers) -> None:
+        profile = make_loaded()
+        app = order_app(offers, LoadedProfile(profile.profile, profile.where, Shape(32_000, 4, 65_536)))
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("end", "enter")
+            await settled(app, pilot)
+            made = file_screen(app).document
+            assert made is not None
+            assert not made.ready
+            assert "Not ready to order" in screen_lines(app)[1]
+            assert screen_lines(app)[2].strip().startswith(f"! {made.card.card}")
+
+    async def test_a_line_of_more_cards_says_that_the_file_takes_the_fewest(self, offers: Offers) -> None:
+        app = order_app(offers, LoadedProfile(make_profile(layout=make_layout()), "profiles/tiny.json", HEAVY))
+        async with app.run_test(size=ALL) as pilot:
+            screen = order_screen(app)
+            at = next(place for place, line in enumerate(screen._lines) if line.plan is not None and not line.best)
+            await pilot.press("home", *["down"] * at, "enter")
+            await settled(app, pilot)
+            assert "the file takes the fewest cards" in screen_text(app)
+
+    async def test_enter_goes_on_and_escape_goes_back(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=WIDE) as pilot:
+            await self.opened(app, pilot)
+            assert app.focused is not None
+            assert app.focused.id == "term"
+            await pilot.press("enter")
+            assert app.focused.id == "inputs"
+            await pilot.press("shift+tab")
+            assert app.focused.id == "term"
+            await pilot.press("escape")
+            assert order_screen(app)
