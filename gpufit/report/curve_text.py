@@ -74,7 +74,10 @@ def domain_sentence(document: CurveDocument) -> str:
     """Which stretch of the axis was run, and what the rest is."""
     kinds = sorted({point.evidence for line in document.lines for point in line.points}, key=lambda one: one.weakness)
     if document.domain_from is None or document.domain_to is None:
-        return f"the whole curve is {', '.join(kinds)}" if kinds else "no cell was run at this scenario"
+        if not kinds:
+            return "no cell was run at this scenario"
+        # Loading is known from the run that was; what grows is not.
+        return f"the whole curve is {kinds[-1]}" + (": no cell was run along it" if len(kinds) > 1 else "")
     ends = f"{place_text(document, document.domain_from)} to {place_text(document, document.domain_to)}"
     beyond = f" (solid), {kinds[-1]} beyond (dotted)" if len(kinds) > 1 else ""
     return f"{kinds[0]} from {ends}{beyond}"

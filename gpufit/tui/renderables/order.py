@@ -164,7 +164,7 @@ def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
         yield "lots", f"{lots_words(line)}{' cards' if row.lot_size > 1 else ''}"
         between = f"{format_size(plan.need_lower_bytes)} to {format_size(plan.need_upper_bytes)}"
         yield "need of each", f"{format_size(plan.need_bytes)} ({between}, {evidence_text(plan.evidence)})"
-    if hosts := hosts_words(row.idle_hosts_copies, row.idle_hosts_sequences):
+    if row.idle_cards and (hosts := hosts_words(row.idle_hosts_copies, row.idle_hosts_sequences)):
         yield "idle cards", f"could host {hosts}"
     offer = line.offer
     if offer is not None and _seller(line):
