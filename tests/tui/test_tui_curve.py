@@ -180,7 +180,7 @@ class TestScreen:
         async with app.run_test(size=(120, 40)) as pilot:
             await pilot.press("3", "plus")
             assert app.session.state.shape.concurrency == 8
-            assert "the whole curve is measured, scaled" in screen_text(app)
+            assert "the whole curve is scaled: no cell was run along it" in screen_text(app)
 
     async def test_a_click_selects_a_card(self) -> None:
         app = make_app()
