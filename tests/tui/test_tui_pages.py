@@ -34,7 +34,7 @@ FACTS = REPOSITORY / "tests" / "facts" / "profiles"
 
 def real(name: str) -> LoadedProfile:
     """A recorded run."""
-    (found,), problems = read_profiles([FACTS / name])
+    (found,), _, problems = read_profiles([FACTS / name])
     assert problems == []
     return found
 
