@@ -358,9 +358,10 @@ def test_a_budget_that_the_weights_alone_exceed_is_short_by_a_likely_and_a_least
     assert 35 < least < likely < most < 50
     done = " ".join(gpufit(*flags).stdout.split())
     assert f"likely {likely:.2f} GiB short before any KV cache, at the least {least:.2f} GiB; the largest" in done
-    assert done.count(f"{likely:.2f} GiB short") == 3  # the card's row, the rank's parts, the verdict's words
+    # Pool and reason in the card's row, the rank's parts, the verdict's words.
+    assert done.count(f"{likely:.2f} GiB short") == 4
     assert f"{least:.2f} GiB to {most:.2f} GiB short" in done
-    assert "-4" not in done  # no size below nothing
+    assert f"-{likely:.2f} GiB" not in done  # no pool below nothing
     assert row["binding"]["short_bytes"] > -start["kv_pool_bytes"]
 
 

@@ -123,6 +123,7 @@ def test_a_static_and_an_fp8_cache(gpufit: Run, saved: Path, tmp_path: Path) -> 
 def test_what_cannot_be_is_refused_in_one_line(
     model: str, options: tuple[str, ...], said: str, gpufit: Run, saved: Path
 ) -> None:
-    done = gpufit("profile", saved / model, "--device", "cpu", *options)
+    done = gpufit("profile", saved / model, "--device", "cpu", "-o", saved / "refused.json", *options)
     assert done.code == 2
     assert said in done.error
+    assert not (saved / "refused.json").exists()

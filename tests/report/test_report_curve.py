@@ -133,7 +133,10 @@ class TestWords:
 
     def test_the_domain(self) -> None:
         assert domain_sentence(make_curve()) == "measured from 1 to 512 (solid), scaled beyond (dotted)"
-        assert domain_sentence(make_curve(shape=Shape(512, 4, 64))) == "the whole curve is scaled: no cell was run along it"
+        assert (
+            domain_sentence(make_curve(shape=Shape(512, 4, 64)))
+            == "the whole curve is scaled: no cell was run along it"
+        )
         computed = make_profile(evidence=Evidence.COMPUTED, memory_model=make_memory_model(untested=True))
         assert domain_sentence(make_curve(profile=computed)).startswith("the whole curve is ")
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 from pathlib import Path
 
@@ -90,4 +89,6 @@ def _command(arguments: argparse.Namespace) -> str:
     if arguments.catalog is not None:
         words.append(f"--catalog={arguments.catalog}")
     words += [f"--offers={name}" for name in arguments.offers]
+    import shlex
+
     return shlex.join([*words, "--", *map(str, arguments.profiles)])
