@@ -33,7 +33,7 @@ class Terminal:
         press them."""
         for one in keys:
             os.write(self._master, one.encode())
-            time.sleep(1)
+            time.sleep(2)
 
     def wait_for(self, words: str, seconds: float = 60) -> None:
         """Until words have been drawn since the last wait; they must not stand where colours change."""
