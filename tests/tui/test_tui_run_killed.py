@@ -26,7 +26,7 @@ def test_a_run_that_waits_for_an_answer_ends_with_the_interface(number: signal.S
     with socket.create_server(("127.0.0.1", 0)) as hub:  # takes questions and never answers one
         hub.settimeout(120)
         variables = {"HF_ENDPOINT": f"http://127.0.0.1:{hub.getsockname()[1]}", "HF_HUB_OFFLINE": "0"}
-        with interface(tmp_path, variables) as terminal:
+        with interface(tmp_path, variables, "tui") as terminal:
             terminal.wait_for("No profile yet")
             terminal.send("8")
             terminal.wait_for(FORM)
@@ -47,7 +47,7 @@ def test_killed_in_a_sweep_it_leaves_no_worker_and_every_finished_cell(tmp_path:
 
     save_llama(tmp_path / "model")
     path = tmp_path / "profiles" / "model.json"
-    with interface(tmp_path, {}) as terminal:
+    with interface(tmp_path, {}, "tui") as terminal:
         terminal.wait_for("No profile yet")
         terminal.send("8")
         terminal.wait_for(FORM)

@@ -71,8 +71,15 @@ def read(peak: PhasePeak, quantity: str) -> int:
     return size
 
 
-@needs_release_read
-@pytest.mark.parametrize("case", [case for case in CASES if case != "encoder and decoder"])
+@pytest.mark.parametrize(
+    "case",
+    [
+        # Earlier releases make more of a state cache's tensors before the first layer runs.
+        pytest.param(case, marks=needs_release_read) if case == "state alone" else case
+        for case in CASES
+        if case != "encoder and decoder"
+    ],
+)
 def test_few_layers_tell_what_the_allocator_reserves_for_all_of_them(case: str, tmp_path: Path) -> None:
     name, deep, _ = CASES[case]
     folder = save_config(tmp_path / name, name, **deep)

@@ -47,13 +47,13 @@ class Terminal:
 
 
 @contextlib.contextmanager
-def interface(folder: Path, variables: Mapping[str, str]) -> Iterator[Terminal]:
-    """`gpufit tui` in a folder; gone when the block ends."""
+def interface(folder: Path, variables: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
+    """`gpufit` with these arguments in a folder; gone when the block ends."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     environment = os.environ | {"TERM": "xterm-256color", "HOME": str(folder)} | variables
     process = subprocess.Popen(
-        [sys.executable, "-m", "gpufit", "tui"],
+        [sys.executable, "-m", "gpufit", *arguments],
         cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
     )  # fmt: skip
     os.close(slave)
