@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import sys
@@ -55,6 +56,8 @@ def interface(folder: Path, variables: Mapping[str, str], *arguments: str) -> It
     process = subprocess.Popen(
         [sys.executable, "-m", "gpufit", *arguments],
         cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+        # As a terminal starts it, whatever ignores a hangup here (nohup does).
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
     )  # fmt: skip
     os.close(slave)
     try:

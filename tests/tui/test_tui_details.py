@@ -64,7 +64,7 @@ class TestFacts:
         row = make_row(20 * GB, max_concurrency=0, max_context_tokens=0, cards_needed=None, lots=None)
         text = plain(facts(DOCUMENT, row))
         assert "max concurrency  none fits" in text
-        assert "no number of these cards serves this" in text
+        assert "none of the plans tried serves it" in text
 
     def test_show_a_price_only_where_there_is_one(self) -> None:
         priced = Price(term_days=3, currency="EUR", price_per_lot=900.0, total_price=900.0)

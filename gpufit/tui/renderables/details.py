@@ -75,7 +75,8 @@ def _largest(text: str, value: int | None) -> str:
 
 def _cards(document: FitDocument, row: CardRow) -> str:
     if row.cards_needed is None:
-        return "no number of these cards serves this" if row.verdict is not Verdict.UNKNOWN else "not known"
+        # Which plans those were is among the remarks.
+        return "none of the plans tried serves it" if row.verdict is not Verdict.UNKNOWN else "not known"
     return f"{_TEXT['cards_needed'](document, row)} ({row.arrangement})"
 
 

@@ -156,7 +156,7 @@ def details(document: FitDocument, line: OrderLine) -> Group:
 def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
     row, plan = line.row, line.plan
     if plan is None:
-        yield "taken as", "no number of these cards surely serves the scenario"
+        yield "taken as", row.no_plan or "none of the plans tried surely serves the scenario"
         yield "evidence", evidence_text(line.evidence)
     else:
         yield "taken as", arrangement_words(plan)
