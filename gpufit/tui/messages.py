@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -10,6 +11,9 @@ from gpufit.memory.held import Held
 from gpufit.report.order_document import OrderDocument
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.state import Axis, View
+
+if TYPE_CHECKING:
+    from gpufit.tui.session import Session
 
 
 @dataclass
@@ -66,6 +70,8 @@ class RunRead(Message):
     """None while nothing in it can be shown."""
     lines: tuple[str, ...]
     """What came of the run, in words; empty while it goes on."""
+    ahead: Session | None = None
+    """A copy of the session that took the profile, with its answers."""
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -85,8 +86,17 @@ class Session:
         if shown is None:
             self.go(state.select(self.state, first_that_fits(self.rows)))
 
-    def take(self, loaded: LoadedProfile) -> None:
-        """Take a profile beside the others, or in place of what was read from its file before."""
+    def copy(self) -> Session:
+        """One that changes by itself, for a thread of its own; what has been answered comes along."""
+        other = copy.copy(self)
+        other._answers = dict(self._answers)
+        return other
+
+    def take(self, loaded: LoadedProfile, ahead: Session | None = None) -> None:
+        """Take a profile beside the others, or in place of what was read from its file before.
+
+        `ahead` is a copy that took it already: what it answered for it is not worked out again.
+        """
         place = self.place_of(loaded.where)
         profiles = list(self.profiles)
         if place is None:
@@ -95,6 +105,8 @@ class Session:
             loaded = profiles[place] = replace(loaded, where=profiles[place].where)
         self.unfinished = tuple(one for one in self.unfinished if one.where != loaded.where)
         self._answers = {key: answer for key, answer in self._answers.items() if key[0] != loaded.where}
+        if ahead is not None:
+            self._answers |= {key: answer for key, answer in ahead._answers.items() if key[0] == loaded.where}
         self.hold(profiles)
 
     def open(self, one: LoadedProfile | UnfinishedProfile) -> None:

@@ -232,22 +232,24 @@ class RunScreen(SessionScreen):
             self._reads_again = True
         elif self.runner.state.output:
             self._reads = True
-            self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED)
+            self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED, self.session.copy())
 
-    @work(thread=True, group="profile")
-    def _read(self, output: str, finished: bool) -> None:
-        """Off the screen's own thread: a profile of many cells takes its time."""
+    @work(thread=True, exclusive=True, group="profile")
+    def _read(self, output: str, finished: bool, ahead: Session) -> None:
+        """Off the screen's own thread: a profile of many cells takes its time, and so does its answer."""
         found = read_profiles([Path(output)]).profiles
         loaded = found[0] if found else None
+        if loaded is not None:
+            ahead.take(loaded)
         lines = _what_came_of_it(loaded.profile, output) if loaded is not None and finished else ()
-        self.post_message(RunRead(loaded, lines))
+        self.post_message(RunRead(loaded, lines, ahead))
 
     def on_run_read(self, message: RunRead) -> None:
         """Let every screen answer for it."""
         self._reads = False
         self._lines = message.lines
         if message.loaded is not None:
-            self.session.take(message.loaded)
+            self.session.take(message.loaded, message.ahead)
         if self._reads_again:
             self._reads_again = False
             self._read_profile()
