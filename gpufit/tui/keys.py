@@ -78,6 +78,13 @@ EVERYWHERE: tuple[Key, ...] = (
     ),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
+    Key(
+        keys="ctrl+z",
+        action="suspend_process",
+        shown="ctrl+z",
+        words="back to the shell for now; `fg` goes on here",
+        priority=True,
+    ),
     Key(keys="ctrl+q", action="quit", shown="", words=""),
     Key(keys="ctrl+c", action="quit", shown="", words="", priority=True),
 )
