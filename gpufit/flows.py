@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from gpufit.catalog.detect import detect_card
 from gpufit.catalog.offers import Offers
 from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.memory.adapt import Predicts
 from gpufit.memory.check import faults
 from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.positions import beyond_positions, too_short_for_images
@@ -73,6 +74,21 @@ def fit(
     return judge_cards(profile, where, shape, catalog, offers, tuple(cards) or catalog.cards, held)
 
 
+def verdicts(
+    profile: Profile, where: str, shape: Shape, catalog: Catalog, offers: Offers, held: Held | None = None
+) -> FitDocument:
+    """The verdicts of `fit` over the catalog without what takes a search, for somebody who waits at a screen: the most
+    that would fit is not known, and a card that does not fit by itself has no plan and no change. Raises as `fit` does.
+    """
+    asked = _Asked.of(profile, shape, catalog, offers, held)
+    advice = []
+    for card in catalog.cards:
+        one = asked.judged(card, limits=False)
+        whole = [Division(asked.devices, asked.predictor)]
+        advice.append(CardAdvice(one, plans_for(one, whole, shape, offers.lot_size(card.id))))
+    return asked.document(where, advice)
+
+
 def judge_cards(
     profile: Profile,
     where: str,
@@ -81,29 +97,64 @@ def judge_cards(
     offers: Offers,
     cards: Sequence[Card],
     held: Held | None = None,
+    between: Callable[[], None] | None = None,
 ) -> FitDocument:
-    """The same for these cards and no others; for none, the document says what is needed of any card."""
-    check_position_limit(profile, shape)
-    measured_on = profiled_card(profile, catalog)
-    predictor = predictor_of(profile, held)
+    """The same for these cards and no others; for none, the document says what is needed of any card. `between` is
+    called between two cards, and may raise to give up."""
+    asked = _Asked.of(profile, shape, catalog, offers, held)
+    pause = between or (lambda: None)
 
     def judged(card: Card) -> CardVerdict:
-        return judge(predictor, card, shape, offers.lot_size(card.id), same_card=measured_on is card)
+        pause()
+        return asked.judged(card)
 
-    verdicts = {card.id: judged(card) for card in cards}
-    everything_fits = all(one.verdict is Verdict.FITS for one in verdicts.values())
+    found = {card.id: judged(card) for card in cards}
+    everything_fits = all(one.verdict is Verdict.FITS for one in found.values())
     # The next card up is looked for among all of them, whichever were asked for.
-    others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in verdicts]
-    divisions, alternatives = divisions_of(predictor), Alternatives(predictor)
-    every = [*verdicts.values(), *others]
+    others = [] if everything_fits else [judged(card) for card in catalog.cards if card.id not in found]
+    divisions, alternatives = divisions_of(asked.predictor), Alternatives(asked.predictor)
+    every = [*found.values(), *others]
     advice = []
-    for one in verdicts.values():
+    for one in found.values():
+        pause()
         lot_size = offers.lot_size(one.card.id)
         plans = plans_for(one, divisions, shape, lot_size)
         changes = nearest_changes(one, alternatives, shape, every, plans, lot_size)
         advice.append(CardAdvice(one, plans, changes, "" if plans else no_plan(one, divisions)))
-    otherwise = predictor if isinstance(predictor, Otherwise) else None
-    return build_fit_document(profile, where, shape, predictor.at(shape), advice, offers, otherwise)
+    return asked.document(where, advice)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question to one profile."""
+
+    profile: Profile
+    shape: Shape
+    offers: Offers
+    predictor: Predicts
+    measured_on: Card | None
+
+    @classmethod
+    def of(cls, profile: Profile, shape: Shape, catalog: Catalog, offers: Offers, held: Held | None) -> _Asked:
+        """The question, as far as the model can take it. Raises UsageError where it cannot."""
+        check_position_limit(profile, shape)
+        return cls(profile, shape, offers, predictor_of(profile, held), profiled_card(profile, catalog))
+
+    @property
+    def devices(self) -> Devices:
+        """Those of one copy, as the profile is."""
+        return Devices(self.profile.workload.tensor_parallel_size)
+
+    def judged(self, card: Card, *, limits: bool = True) -> CardVerdict:
+        """One card's verdict."""
+        lot_size, same = self.offers.lot_size(card.id), self.measured_on is card
+        return judge(self.predictor, card, self.shape, lot_size, same_card=same, limits=limits)
+
+    def document(self, where: str, advice: Sequence[CardAdvice]) -> FitDocument:
+        """The answer for those cards."""
+        otherwise = self.predictor if isinstance(self.predictor, Otherwise) else None
+        predictions = self.predictor.at(self.shape)
+        return build_fit_document(self.profile, where, self.shape, predictions, advice, self.offers, otherwise)
 
 
 def choose_offers(catalog: Catalog, names: Sequence[str], today: datetime.date) -> Offers:

@@ -6,7 +6,8 @@ Memory of several cards is never pooled: each card holds its own part, and every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
 from gpufit.advice.limits import largest_that_fits, largest_with_room
 from gpufit.advice.lots import LotCount, Remainder, lots_for, remainder_of
@@ -162,8 +163,8 @@ def _plans(verdict: CardVerdict, divisions: Iterable[Division], shape: Shape, lo
         return
     simpler: list[int] = []
     if verdict.max_concurrency:
-        copies = -(-shape.concurrency // verdict.max_concurrency)
-        simpler.append((plan := _plan(alone, copies, lot_size, verdict.max_concurrency)).cards_needed)
+        most = verdict.max_concurrency
+        simpler.append((plan := _plan(alone, -(-shape.concurrency // most), lot_size, most)).cards_needed)
         yield plan
     for one in others:
         if one.over.tensor > devices_in_one(card):  # those that share a layer stand in one machine
@@ -193,7 +194,7 @@ class _Fitting:
     known_most: int | None = None
     """The most sequences of a copy, where that is known already."""
 
-    @property
+    @cached_property
     def carrier(self) -> Carrier:
         """What carries the profile to the card."""
         return carrier_to(self.card, self.division.predictor.profile, self.same_card, self.division.over.tensor)
@@ -237,7 +238,9 @@ def _plan(fitting: _Fitting, copies: int, lot_size: int, most: int | None = None
     # A profile without a model answers for the cells it measured alone.
     evenly = division.predictor.profile.memory_model is not None
     each = -(-shape.concurrency // copies) if evenly or most is None else most
-    needs = [fitting.carrier.need(one) for one in division.predictor.at(replace(shape, concurrency=each))]
+    needs = [
+        fitting.carrier.need(one) for one in division.predictor.at(Shape(shape.context_tokens, shape.new_tokens, each))
+    ]
     return Plan(
         arrangement=planned_as(copies, over),
         over=over,

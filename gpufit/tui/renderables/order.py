@@ -24,7 +24,7 @@ from gpufit.report.price_text import COST_NOTE, cost_headers, price_lines, rates
 from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
-from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WARNING
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WAIT, WARNING
 from gpufit.units import format_size
 
 _LABEL_WIDTH = 14
@@ -141,6 +141,13 @@ def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Orderin
         if words.startswith("cheapest") and f", {ordering.term_days} days:" in words:
             text.append(f"\n{words}", PLAIN)
     return text
+
+
+def waiting(document: FitDocument) -> Text:
+    """Until the answer is settled: what the list below, of the question before, gives way to."""
+    fits = sum(row.verdict is Verdict.FITS for row in document.cards)
+    alone = "1 card fits by itself" if fits == 1 else f"{fits} cards fit by themselves"
+    return Text(f"{alone} · working out every way, its lots and totals {WAIT}", STRONG)
 
 
 def details(document: FitDocument, line: OrderLine) -> Group:

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from gpufit.tui.app import GpufitApp
 
 
+STALE_OPACITY = 0.45
+"""Of what is drawn for a question that is not the one asked any more."""
+
+
 class SessionScreen(Screen[None]):
     """A screen over the session's state: subclasses compose their part, and draw it whenever the state has changed."""
 
@@ -83,6 +87,8 @@ class QuestionScreen(SessionScreen):
     """A screen that shows an answer: the question stands above, and its keys change it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(QUESTION)]
+    SEARCHES: ClassVar[bool] = True
+    """Whether it shows more than verdicts: the most that would fit, plans, totals."""
 
     def compose(self) -> ComposeResult:
         """As every screen, with the question above."""
@@ -134,6 +140,14 @@ class QuestionScreen(SessionScreen):
             self.draw_answer()
         else:
             self.query_one("#instead", Static).update(instead)
+        if self.SEARCHES and not session.settled:
+            # What is known at once is on the terminal before anything else is worked out.
+            self.call_after_refresh(self.gpufit_app.work_out)
+
+    def fade(self, stale: bool, *selectors: str) -> None:
+        """Show what is still of the question before as such, until the answer is there."""
+        for selector in selectors:
+            self.query_one(selector).styles.opacity = STALE_OPACITY if stale else 1.0
 
     def instead(self) -> Text | None:
         """What stands in place of the answer; None where there is one."""

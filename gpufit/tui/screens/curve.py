@@ -77,7 +77,9 @@ class CurveScreen(QuestionScreen):
 
     def draw_answer(self) -> None:
         """The plot, the table, and what the selected card holds."""
-        session, found = self.session, self._curve()
+        session = self.session
+        self.fade(not session.settled, "#plot", "#crossings", "#curve-legend")
+        found = self._curve() if session.settled else None
         if found is None:
             return
         listed, selected = session.state.cards, session.state.selected_card

@@ -17,6 +17,7 @@ class TimeScreen(PageScreen):
     """A line a cell."""
 
     VIEW = View.TIME
+    SEARCHES = False
 
     def sides(self) -> Iterable[Widget]:
         """What it ran on."""
