@@ -179,6 +179,8 @@ class Session:
     def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
         """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is
         none."""
+        from gpufit import flows_order
+
         loaded, now = self.loaded, self.state
         if loaded is None:
             raise UsageError("no profile to order for")
@@ -186,7 +188,7 @@ class Session:
             raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
         books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
         offers = replace(self.offers, books=books)
-        return flows.order(
+        return flows_order.order(
             loaded.profile,
             loaded.where,
             now.shape,

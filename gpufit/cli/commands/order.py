@@ -118,7 +118,7 @@ _HOURS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan and render; the exit status says whether it should be ordered."""
-    from gpufit import flows
+    from gpufit import flows, flows_order
     from gpufit.catalog.query import find_card
     from gpufit.catalog.store import load_catalog
     from gpufit.report.order_text import status
@@ -138,7 +138,7 @@ def run(arguments: argparse.Namespace) -> int:
         judged = estimated if is_model else loaded
         profile, shape = judged(arguments, arguments.profile)
         ask = _ask(arguments)
-        document = flows.order(profile, arguments.profile, shape, catalog, offers, card, ask, saved=not is_model)
+        document = flows_order.order(profile, arguments.profile, shape, catalog, offers, card, ask, saved=not is_model)
     refuse_own_input(arguments.output, [arguments.profile])
     for blocker in document.blockers:
         say(f"not ready: {blocker}")
@@ -175,9 +175,9 @@ def _ask(arguments: argparse.Namespace) -> Ask:
 
 def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, card: Card) -> OrderDocument:
     """An order for a model that vLLM is to serve; that nothing was started is said."""
-    from gpufit import flows
+    from gpufit import flows_order
 
     request = vllm_request(arguments, arguments.profile)
-    document = flows.order_start(request, catalog, offers, card, _ask(arguments))
+    document = flows_order.order_start(request, catalog, offers, card, _ask(arguments))
     say(vllm_scenario_line(document.scenario))
     return document
