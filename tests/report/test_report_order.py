@@ -22,7 +22,7 @@ from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
-from gpufit.report.order_checks import QUANTISED_AT_LOAD
+from gpufit.report.order_again import QUANTISED_AT_LOAD
 from gpufit.report.order_document import EnvironmentRow, OrderDocument
 from gpufit.report.order_text import hours_words, status, term_holds, throughput_words
 from gpufit.sources.estimate.vllm import VllmRequest
@@ -307,7 +307,7 @@ def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:
 
 
 def test_a_method_that_profile_cannot_apply_needs_a_checkpoint() -> None:
-    assert set(QUANTISED_AT_LOAD) == set(METHODS)
+    assert QUANTISED_AT_LOAD == METHODS
     chain, beforehand, *_ = order(Ask(term_days=7), profile=quantised("fp8")).checks[2:]
     assert "check QUANTISED_CHECKPOINT" in chain.command
     assert "profile QUANTISED_CHECKPOINT" in beforehand.command
