@@ -214,9 +214,8 @@ class GpufitApp(App[None]):
         """Draw the whole answer; where something else was asked meanwhile, go on with that."""
         self._working = False
         if message.answer is not None:
-            wanted = self.session.wants(message.question)
             self.session.take_answer(message.question, message.answer)
-            if wanted:
+            if self.session.settled:
                 self.draw_again()
         self.work_out()
 

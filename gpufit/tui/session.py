@@ -252,17 +252,17 @@ class Session:
         answer = self._worked_out(self._question(self.state), [self.cards_by_id[row.card] for row in self.rows])
         return None if isinstance(answer, str) else answer
 
-    def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
-        """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is
-        none."""
+    def order(self, card: str, book: BookFigures | None, ask: Ask, arrangement: str | None = None) -> OrderDocument:
+        """The order of a card from one seller, at the state's scenario and held as its switches say, taken in one of
+        the answer's ways (None: the one with the fewest cards). Raises UsageError, in one line, where there is none."""
+        from gpufit import flows_order
+
         loaded, now = self.loaded, self.state
         if loaded is None:
             raise UsageError("no profile to order for")
-        if not now.held.as_profiled:
-            raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
         books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
         offers = replace(self.offers, books=books)
-        return flows.order(
+        return flows_order.order(
             loaded.profile,
             loaded.where,
             now.shape,
@@ -270,5 +270,7 @@ class Session:
             offers,
             self.cards_by_id[card],
             ask,
+            held=now.held,
+            arrangement=arrangement,
             saved=not flows.names_model(loaded.where),
         )

@@ -229,6 +229,23 @@ class TestScreen:
             await settled(pilot)
             assert "ways to serve it" in screen_text(app)
 
+    async def test_an_export_has_the_whole_answer_and_so_has_the_screen_behind_it(
+        self, held_back: Callable[[], list[Question]]
+    ) -> None:
+        app = GpufitApp(two_steps())
+        async with app.run_test(size=(160, 48)) as pilot:
+            await pilot.press("plus")
+            await pilot.pause(0.1)
+            assert f"max concurrency {WAIT} " in screen_text(app)
+            threading.Timer(0.2, held_back).start()
+            await pilot.press("e")
+            await pilot.pause()
+            assert app.session.settled
+            await pilot.press("escape")
+            await app.workers.wait_for_complete()
+            await pilot.pause()
+            assert f"max concurrency {WAIT} " not in screen_text(app)
+
     async def test_growth_and_precision_need_no_search(self, held_back: Callable[[], list[Question]]) -> None:
         app = GpufitApp(two_steps())
         app.session.go(state.look_at(app.session.state, View.GROWTH))

@@ -220,10 +220,12 @@ _READY_STYLES = {
 }
 
 
-def order_head(card: str, name: str, document: OrderDocument | None, other: str, words: str, wrong: bool) -> Text:
-    """Above the form: the card, whether it can be ordered as it stands and what speaks against it, or why there is no
-    order."""
-    text = Text.assemble((f"{card} · ", STRONG), (printable(name), TITLE))
+def order_head(line: OrderLine, document: OrderDocument | None, words: str, wrong: bool) -> Text:
+    """Above the form: the card and how it is taken, whether it can be ordered as it stands and what speaks against it,
+    or why there is no order."""
+    text = Text.assemble((f"{line.row.card} · ", STRONG), (printable(line.row.name), TITLE))
+    if line.plan is not None:
+        text.append(f" · {arrangement_words(line.plan)}", DIM)
     if document is not None:
         text.append(f"\n{status(document)}", _READY_STYLES[document.readiness])
         text.append(f" {evidence_text(document.evidence)}", STYLES[document.evidence])
@@ -231,7 +233,7 @@ def order_head(card: str, name: str, document: OrderDocument | None, other: str,
             text.append(f"\n! {printable(blocker)}", WARNING)
     if words:
         text.append(f"\n! {printable(words)}" if wrong else f"\n{words}", WARNING if wrong else DIM)
-    return text.append(f"\n{other}", DIM) if other else text
+    return text
 
 
 class _Tables(TableElement):
