@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from gpufit.report.curve import CurveCard, CurveDocument
+from gpufit.report.curve_chart import ESTIMATE, FULL, POSSIBLY, RAN, SURELY
 from gpufit.report.curve_text import CROSSING_HEADERS, UNITS, crossing_cells, crossing_sentence, domain_sentence
 from gpufit.tui.renderables.cards import POINTER
-from gpufit.tui.renderables.curve import ESTIMATE, FULL, HERE, POSSIBLY, RAN, SELECTED_RAIL, SURELY
+from gpufit.tui.renderables.curve import HERE, SELECTED_RAIL
 from gpufit.tui.renderables.evidence import STYLES as EVIDENCE_STYLES
 from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
