@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpufit.report.chart import Chart, ChartLevel, ChartLine, ChartMark
+from gpufit.report.chart import Chart, ChartLevel, ChartMark
 from gpufit.report.markup import Markup, element
 
 WIDTH, HEIGHT = 960, 440
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 14, 46
+_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 24, 14, 46
 """Margins, in pixels."""
 _DOTS = "1 6"
 _LINE = 16
 """Height of a name, in pixels."""
 _APART = 0.14
-"""Between the names of two lines, a share of the width: their left ends lie close."""
+"""Between the names of two lines, a share of the width."""
+_CLEAR = 26
+"""Pixels to the next line that are as good as more for a name."""
 
 
 def chart_figure(chart: Chart, name: str) -> Markup:
@@ -26,14 +28,39 @@ def chart_figure(chart: Chart, name: str) -> Markup:
         element("clipPath", element("rect", **_plot()), id=f"{name}-plot"),
         *_grid(chart),
         element("g", *_inside(chart), clip_path=f"url(#{name}-plot)"),
-        *_names(chart),
+        *(
+            _mark(chart, mark)
+            for mark in chart.marks
+            if 0 <= chart.x.share(mark.x) <= 1 and 0 <= chart.y.share(mark.y) <= 1
+        ),
+        *_level_names(chart),
+        *_line_names(chart),
         *_titles(chart),
         class_="chart",
         role="img",
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
         aria_labelledby=f"{name}-chart-title {name}-chart-desc",
     )
-    return element("figure", drawn, element("figcaption", _caption(chart)))
+    return element("figure", drawn, _legend(chart), element("figcaption", _caption(chart)))
+
+
+def _legend(chart: Chart) -> Markup:
+    """Which colour is which line."""
+    colours = {line.title: line.colour for line in chart.lines}
+    keys = [
+        (
+            element(
+                "svg",
+                element("path", d="M1,7 H23", stroke=colour, stroke_width=3),
+                width=24,
+                height=14,
+                aria_hidden="true",
+            ),
+            title,
+        )
+        for title, colour in colours.items()
+    ]
+    return element("ul", *(element("li", sign, f" {title}") for sign, title in keys), class_="legend")
 
 
 def _plot() -> dict[str, str | float | None]:
@@ -79,8 +106,6 @@ def _inside(chart: Chart) -> Iterator[Markup]:
             stroke=line.colour,
             stroke_dasharray=_DOTS if line.dotted else None,
         )
-    for mark in chart.marks:
-        yield _mark(chart, mark)
 
 
 def _mark(chart: Chart, mark: ChartMark) -> Markup:
@@ -88,24 +113,45 @@ def _mark(chart: Chart, mark: ChartMark) -> Markup:
     return element("g", element("title", mark.title), sign)
 
 
-def _names(chart: Chart) -> Iterator[Markup]:
-    """Each level's name at its left end, those of levels too close for a name each in one line above them; each line's
-    name on it, one further to the right than the other."""
+def _level_names(chart: Chart) -> Iterator[Markup]:
+    """Each level's name at its left end, those of levels too close for a name each in one line above them."""
     for levels in _together(chart):
         named = [
             element("tspan", f"{' · ' if at else ''}{level.title}", class_="strong" if level.strong else None)
             for at, level in enumerate(sorted(levels, key=lambda one: not one.strong))
         ]
         yield element("text", *named, class_="name", x=_LEFT + 6, y=_y(chart, levels[-1].height) - 4)
-    longest: dict[str, ChartLine] = {}
+
+
+def _line_names(chart: Chart) -> Iterator[Markup]:
+    """Each line's name on it, where it is farthest from the other lines, on the side where it has more room."""
+    pieces: dict[str, list[tuple[float, float]]] = {}
     for line in chart.lines:
-        if line.title not in longest or len(line.points) > len(longest[line.title].points):
-            longest[line.title] = line
-    for slot, line in enumerate(longest.values()):
-        wanted = 0.42 + _APART * slot
-        x, y = min(line.points, key=lambda point: abs(chart.x.share(point[0]) - wanted))
-        place: dict[str, str | float | None] = {"x": _x(chart, x), "y": _y(chart, y) - 7, "text_anchor": "middle"}
-        yield element("text", line.title, class_="name", fill=line.colour, **place)
+        pieces.setdefault(line.title, []).extend((_x(chart, x), _y(chart, y)) for x, y in line.points)
+    colours = {line.title: line.colour for line in chart.lines}
+    for slot, (title, points) in enumerate(pieces.items()):
+        others = [other for name, other in pieces.items() if name != title]
+        wanted = _LEFT + (0.42 + _APART * slot) * (WIDTH - _LEFT - _RIGHT)
+        spots = [(_room(x, y, others), x, y) for x, y in points if _LEFT + 40 <= x <= WIDTH - _RIGHT - 40]
+        shown = [spot for spot in spots if _TOP + _LINE <= spot[2] <= HEIGHT - _BOTTOM - _LINE] or spots
+        if shown:
+            room, x, y = max(shown, key=lambda spot: (min(abs(spot[0]), _CLEAR), -abs(spot[1] - wanted)))
+            below = room < 0  # the nearest line is above
+            yield element(
+                "text",
+                title,
+                class_="name",
+                fill=colours[title],
+                x=x,
+                y=y + 17 if below else y - 7,
+                text_anchor="middle",
+            )
+
+
+def _room(x: float, y: float, others: list[list[tuple[float, float]]]) -> float:
+    """Pixels to the nearest other line at a place, below 0 where that is above; `_CLEAR` where there is none."""
+    apart = [min(other, key=lambda point: abs(point[0] - x))[1] - y for other in others]
+    return min(apart, key=abs, default=_CLEAR)
 
 
 def _together(chart: Chart) -> list[list[ChartLevel]]:

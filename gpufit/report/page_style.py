@@ -99,7 +99,7 @@ figure { margin: 0 }
 .chart .here { stroke: var(--mark); stroke-width: 1; stroke-dasharray: 2 3 }
 .chart .mark { fill: var(--mark); font-weight: 700; font-size: 15px }
 .chart .mark, .chart .name { stroke: var(--paper); stroke-width: 3.5; paint-order: stroke }
-.chart .name { fill: var(--ink) }
+.chart .name:not([fill]) { fill: var(--ink) }
 .chart .name .strong { font-weight: 700 }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0; padding: .1rem .8rem }
 summary { cursor: pointer; font-weight: 600; padding: .35rem 0 }
@@ -116,6 +116,8 @@ footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--lin
   h1 { font-size: 1.3rem }
   .facts { grid-template-columns: 1fr }
   .facts dd { margin-bottom: .4rem }
+  figure { overflow-x: auto }
+  .chart { min-width: 44rem }
   .bars li { grid-template-columns: 1fr; gap: .1rem; padding: .6rem 0 }
   th, td { padding: .35rem .5rem }
   tbody th { min-width: 7.5rem; max-width: 9rem }

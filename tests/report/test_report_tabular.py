@@ -193,7 +193,7 @@ class TestCurve:
 
     def test_the_page_draws_every_line_and_ceiling_and_folds_up_the_points(self) -> None:
         page = as_page(curve_of())
-        (svg,) = page.root.all("svg")
+        (svg,) = page.root.all("svg", "chart")
         titles = [line.all("title")[0].text for line in svg.all("polyline")]
         assert titles == ["load", "prefill", "prefill", "decode", "decode"]
         dotted = [line.attributes.get("stroke-dasharray") is not None for line in svg.all("polyline")]
@@ -209,7 +209,7 @@ class TestCurve:
 
     def test_a_line_and_its_ceiling_meet_where_the_card_is_crossed(self) -> None:
         """In pixels: the prefill line at the estimate is as high as the ceiling."""
-        (svg,) = as_page(curve_of()).root.all("svg")
+        (svg,) = as_page(curve_of()).root.all("svg", "chart")
         level = float(svg.all("line", "strong")[0].attributes["y1"])
         (place,) = (
             float(group.all("text")[0].attributes["x"])
@@ -298,7 +298,7 @@ class TestGrowth:
         assert token == ("a token", 20_000, 1, "measured")
 
     def test_the_page_draws_what_was_run_solid_and_the_rest_dotted(self) -> None:
-        (svg,) = as_page(growth_of()).root.all("svg")
+        (svg,) = as_page(growth_of()).root.all("svg", "chart")
         run, beyond = svg.all("polyline")
         assert "stroke-dasharray" not in run.attributes
         assert "stroke-dasharray" in beyond.attributes
