@@ -219,15 +219,23 @@ class TestScreen:
             assert shown == whole(app.session.state.shape)
             assert cards_screen(app).session.settled
 
-    async def test_the_order_screen_says_that_totals_follow(self, held_back: Callable[[], list[Question]]) -> None:
+    @pytest.mark.parametrize(
+        ("key", "meanwhile", "then"),
+        [("7", "working out every way", "ways to serve it"), ("3", "working out how far", "against tokens of context")],
+    )
+    async def test_a_list_or_a_curve_of_the_question_before_says_so(
+        self, key: str, meanwhile: str, then: str, held_back: Callable[[], list[Question]]
+    ) -> None:
         app = GpufitApp(two_steps())
         async with app.run_test(size=(160, 48)) as pilot:
-            await pilot.press("7", "plus")
+            await pilot.press(key, "plus")
             await pilot.pause(0.1)
-            assert "working out every way" in screen_text(app)
+            assert meanwhile in screen_text(app)
             held_back()
             await settled(pilot)
-            assert "ways to serve it" in screen_text(app)
+            text = screen_text(app)
+            assert then in text
+            assert meanwhile not in text
 
     async def test_an_export_has_the_whole_answer_and_so_has_the_screen_behind_it(
         self, held_back: Callable[[], list[Question]]

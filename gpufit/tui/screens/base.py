@@ -142,7 +142,14 @@ class QuestionScreen(SessionScreen):
             self.query_one("#instead", Static).update(instead)
         if self.SEARCHES and not session.settled:
             # What is known at once is on the terminal before anything else is worked out.
-            self.call_after_refresh(self.gpufit_app.work_out)
+            self.call_after_refresh(self._go_on)
+
+    def _go_on(self) -> None:
+        """The rest of the answer: worked out, unless somebody could not wait for it."""
+        if self.session.settled:
+            self.draw()
+        else:
+            self.gpufit_app.work_out()
 
     def fade(self, stale: bool, *selectors: str) -> None:
         """Show what is still of the question before as such, until the answer is there."""

@@ -17,6 +17,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.run_text import estimate_line, summary_lines
 from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
 from gpufit.tui import run_state, state
+from gpufit.tui.export import Exportable, of_run
 from gpufit.tui.keys import RUN, bindings
 from gpufit.tui.loaded import read_profiles
 from gpufit.tui.messages import FieldChanged, RunNews, RunRead
@@ -205,6 +206,11 @@ class RunScreen(SessionScreen):
         """Ask the run to end."""
         self.runner.stop()
         self.draw()
+
+    def exportable(self) -> Exportable | None:
+        """The run's profile; None before it is written for the first time."""
+        output = self.runner.state.output
+        return of_run(output) if output and Path(output).is_file() else None
 
     def action_open(self) -> None:
         """The cards for the run's profile, at its own scenario."""
