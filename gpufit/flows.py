@@ -16,6 +16,7 @@ from gpufit.catalog.detect import detect_card
 from gpufit.catalog.offers import Offers
 from gpufit.catalog.record import Card, Catalog
 from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.files import exists, is_folder
 from gpufit.memory.adapt import Predicts
 from gpufit.memory.check import faults
 from gpufit.memory.otherwise import Otherwise, predictor_of
@@ -228,7 +229,7 @@ def load_named_profile(path: Path) -> Profile:
     """Read a profile, telling a model given in its place apart. Raises UsageError or UnreadableInputError."""
     from gpufit.profile.store import load_profile
 
-    if path.suffix == ".gguf" or _is_folder(path):
+    if path.suffix == ".gguf" or is_folder(path):
         raise UsageError(f"{path} is a model, not a profile; measure it first: gpufit profile {path}")
     profile = load_profile(path)
     fault = next(faults(profile), None)
@@ -243,17 +244,10 @@ def names_model(text: str) -> bool:
     from gpufit.sources.model_files import hub
 
     path = Path(text)
-    if _is_folder(path) or path.suffix in (".gguf", ".safetensors") or path.name == "config.json":
+    if is_folder(path) or path.suffix in (".gguf", ".safetensors") or path.name == "config.json":
         return True
-    nothing_local = not path.exists() and not path.parent.is_dir()
+    nothing_local = not exists(path) and not is_folder(path.parent)
     return path.suffix != ".json" and nothing_local and hub.is_id(text)
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a name too long, a folder that may not be entered: reading it says so in words
-        return False
 
 
 def estimate(request: EstimateRequest) -> Profile:
@@ -282,7 +276,7 @@ def save(profile: Profile, path: Path) -> Path | None:
     another file is there."""
     from gpufit.profile.store import save_profile
 
-    if path.exists():
+    if exists(path):
         raise UsageError(f"{path} is there already; name another file, or remove it first")
     return save_profile(profile, path)
 

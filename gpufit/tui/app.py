@@ -99,15 +99,15 @@ class GpufitApp(App[None]):
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, runner: Runner | None = None) -> None:
         super().__init__()
         self.session = session
         self.views = tuple(view for view in View if view in SCREENS)
         """The screens, in the order of their keys."""
         self._working = False
         """Whether an answer is being worked out."""
-        self.runner: Runner | None = None
-        """Who holds the run; None until the screen for runs is opened."""
+        self.runner = runner
+        """Who holds the run; None until the screen for runs is opened, unless one was given."""
         self._quits_with_the_run = False
 
     def on_mount(self) -> None:
@@ -218,6 +218,14 @@ class GpufitApp(App[None]):
             if self.session.settled:
                 self.draw_again()
         self.work_out()
+
+    @property
+    def still_grows(self) -> bool:
+        """Whether a run that goes on writes the profile on screen."""
+        run, session = None if self.runner is None else self.runner.state, self.session
+        if run is None or not (run.alive and run.output and session.profiles):
+            return False
+        return session.place_of(run.output) == session.state.profile
 
     def draw_again(self) -> None:
         """What is on show may have changed; a screen that is only being opened draws itself when it is there."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
@@ -12,6 +13,9 @@ from gpufit.report.order_document import OrderDocument
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.session import Question
 from gpufit.tui.state import Axis, View
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass

@@ -130,7 +130,8 @@ class QuestionScreen(SessionScreen):
     def draw(self) -> None:
         """The question; then the answer, or why there is none."""
         session = self.session
-        self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document))
+        grows = self.gpufit_app.still_grows
+        self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document, grows))
         # Without any profile the page below says what could not be read.
         self.query_one("#problems").display = bool(session.problems and session.profiles)
         self.query_one(ScenarioBar).show(session.state)
@@ -162,7 +163,7 @@ class QuestionScreen(SessionScreen):
         if not session.profiles:
             return empty_page(f"{profiles_dir()}/", session.problems)
         if session.document is None:
-            return header.no_answer(session.why_not, len(session.profiles) > 1)
+            return header.no_answer(session.why_not, len(session.profiles) > 1, self.gpufit_app.still_grows)
         return None
 
     def exportable(self) -> Exportable | None:
