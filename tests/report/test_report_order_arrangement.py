@@ -114,6 +114,13 @@ def test_named_workers_each_are_a_copy_of_the_plan() -> None:
         order("sharded", workers=1)
 
 
+def test_more_workers_than_one_card_needs_are_copies_of_it() -> None:
+    made = flows_order.order(
+        PROFILE, "p", Shape(512, 4, 4), CATALOG, OFFERS, CARD, Ask(7, workers=2), arrangement="single"
+    )
+    assert (made.card.arrangement, made.card.cards_needed, made.margin.at_once) == ("replicas", 2, 2)
+
+
 def test_held_otherwise_it_is_the_plan_of_that() -> None:
     """Half a cache: 0.43 GiB a sequence, and fewer cards. The plan is that of `fit` with the same switch."""
     held = Held(kv_cache=Cache.FP8)
