@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
@@ -25,6 +25,7 @@ from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import Axis, Event, View
 from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.view_bar import ViewBar
 
@@ -50,7 +51,7 @@ class SessionScreen(Screen[None]):
         """The bar of screens, the screen's own part, and the footer."""
         yield ViewBar(self.gpufit_app.views, self.VIEW)
         yield from self.compose_view()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     @abstractmethod
     def compose_view(self) -> Iterable[Widget]:
@@ -98,7 +99,7 @@ class QuestionScreen(SessionScreen):
         yield ScenarioBar(id="scenario")
         yield from self.compose_view()
         yield Static(id="instead")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def action_press(self, event: str) -> None:
         """Change the state as a key asks."""

@@ -33,13 +33,7 @@ class OrderScreen(QuestionScreen):
     AUTO_FOCUS = "LineList"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(ORDER)]
     DEFAULT_CSS = """
-    OrderScreen #summary {
-        height: auto;
-        max-height: 4;
-        padding: 0 1;
-        text-wrap: nowrap;
-        text-overflow: ellipsis;
-    }
+    OrderScreen #summary { height: auto; max-height: 5; padding: 0 1; }
     OrderScreen #columns { height: 1; padding: 0 1; }
     OrderScreen #halves { height: 1fr; layout: vertical; }
     OrderScreen #orders { height: 3fr; width: 1fr; }

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Footer, Input, Label, Static
+from textual.widgets import Input, Label, Static
 
 from gpufit.errors import UsageError
 from gpufit.report.order_document import OrderDocument
@@ -22,6 +22,7 @@ from gpufit.tui.ordering import OrderLine
 from gpufit.tui.renderables.order import OrderPage, order_head
 from gpufit.tui.session import Session
 from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scroll import Scroll
 
 
@@ -68,7 +69,7 @@ class OrderFileScreen(Screen[None]):
                 yield Static(f"Terms, in days. {TERM_WORDS}.", id="terms", markup=False)
             with Scroll(id="file"):
                 yield Static(id="page")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Plan what the form begins with."""

@@ -57,6 +57,8 @@ class ProfilesScreen(SessionScreen):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._shelf = Shelf(cursor=session.state.profile)
+        self._says = False
+        """Whether something is said that escape takes away."""
 
     def compose_view(self) -> Iterable[Widget]:
         """Top to bottom, as they stand on screen."""
@@ -165,6 +167,11 @@ class ProfilesScreen(SessionScreen):
         prompt.display = True
         self.set_focus(prompt)
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a name is typed, every other key is a letter of it; the way back shows where there is one."""
+        typing = isinstance(self.focused, Input)
+        return typing or self._says if action == "back" else not typing
+
     def action_back(self) -> None:
         """Away with the prompt, and with what was said."""
         self.query_one("#prompt", Input).display = False
@@ -204,4 +211,5 @@ class ProfilesScreen(SessionScreen):
     def _say(self, words: str) -> None:
         said = self.query_one("#said", Static)
         said.update(words)
-        said.display = bool(words)
+        said.display = self._says = bool(words)
+        self.refresh_bindings()

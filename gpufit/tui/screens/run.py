@@ -59,7 +59,7 @@ class RunScreen(SessionScreen):
         layout: horizontal;
     }
     RunScreen.-two #form, RunScreen.-three #form {
-        width: 54;
+        width: 58;
         border-right: solid $primary 50%;
     }
     RunScreen.-three #form {
