@@ -94,7 +94,7 @@ class Soak:
         """So many steps. Raises whatever ends the interface."""
         while self.step < count:
             kept, problem = load_kept(self._state)
-            session = load_session((), None, (), TODAY, kept, [problem] if problem else [])
+            session = load_session((), None, (), TODAY, kept, [problem] if problem else [], verdicts_first=True)
             app = GpufitApp(session, Runner(self._runs))
             async with app.run_test(size=SIZES[0], tooltips=True, notifications=True) as pilot:
                 self.lives += 1

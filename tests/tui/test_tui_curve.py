@@ -17,21 +17,10 @@ from gpufit.flows_curve import curve
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, OutOfMemory, Phase, Profile
 from gpufit.report.curve import CurveDocument
+from gpufit.report.curve_chart import ESTIMATE, FULL, PHASE_COLOURS, POSSIBLY, RAN, SURELY, size_tick
 from gpufit.report.curve_text import crossing_cells, crossing_sentence
 from gpufit.tui.renderables.crossings import crossings, legend
-from gpufit.tui.renderables.curve import (
-    ESTIMATE,
-    FULL,
-    PHASE_COLOURS,
-    POSSIBLY,
-    RAN,
-    SELECTED_RAIL,
-    SURELY,
-    paint,
-    picture,
-    shown_cards,
-    size_tick,
-)
+from gpufit.tui.renderables.curve import SELECTED_RAIL, paint, picture, shown_cards
 from gpufit.tui.screens.curve import CurveScreen
 from gpufit.tui.state import View
 
@@ -132,6 +121,13 @@ class TestTable:
             for at in (0, 3, 4, 5, 6):
                 assert cells[at] in line
             assert cells[1][0] in line, "the verdict's sign never goes"
+
+    @pytest.mark.parametrize(("axis", "unit"), [(Axis.CONTEXT, "tokens"), (Axis.CONCURRENCY, "sequences")])
+    def test_says_what_it_counts_where_there_is_room(self, axis: Axis, unit: str) -> None:
+        for width, named in ((110, True), (70, False)):
+            heading = plain(crossings(make_curve(axis), LISTED, SELECTED, width, 8)[0], 200).splitlines()[0]
+            assert (f"surely to, {unit}" in heading) is named
+            assert "surely to" in heading
 
     def test_starts_and_ends_with_the_list(self) -> None:
         assert crossings(make_curve(), LISTED, 0, 110, 8)[1] == tuple(range(7))

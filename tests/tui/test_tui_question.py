@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.command import CommandPalette
 from textual.widgets import Input
-from tui_builders import CATALOG, cards_screen, make_app, named, screen_text
+from tui_builders import CATALOG, cards_screen, make_app, named, screen_lines, screen_text
 
 from gpufit.memory.terms import Shape
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION
@@ -117,8 +117,10 @@ class TestListing:
             ids = [row.card for row in cards_screen(app).session.rows]
             assert ids == [card.id for card in CATALOG.cards if card.id.startswith("h100-sxm")]
             assert "showing all cards, 'H100 sx'" in screen_text(app)
+            assert screen_lines(app)[-1].split() == ["esc", "leave"], "every other key is a letter now"
             await pilot.press("enter", "down")
             assert cards_screen(app).session.state.selected == 1
+            assert "f filter" in screen_lines(app)[-1]
             await pilot.press("escape")
             assert len(cards_screen(app).session.rows) == 41
 

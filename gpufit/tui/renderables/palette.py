@@ -37,7 +37,7 @@ PLAIN = "#d5dae3"
 DIM = "#8b95a7"
 STRONG = "bold #f2f5fa"
 TITLE = "bold #8fb8ff"
-SELECTED_BACKGROUND = "#26334a"
+SELECTED_BACKGROUND = "#222e43"
 
 VERDICT_STYLES: dict[Verdict, str] = {
     Verdict.FITS: "bold #62d68a",
@@ -49,3 +49,6 @@ VERDICT_STYLES: dict[Verdict, str] = {
 
 WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
 """What somebody has to know before anything else."""
+
+WAIT = "…"
+"""Stands where a figure is still being worked out."""

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
 from gpufit.report.times import NEVER_CARRIED, TimeRow, TimesDocument
+from gpufit.report.times_text import inputs_rate_text, seconds_text, tokens_rate_text
+from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.evidence import evidence_mark
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, TITLE
 from gpufit.units import format_tokens
@@ -15,9 +19,12 @@ HEADERS = ("context", "new", "at once", "first token", "whole run", "inputs/s", 
 
 def times_head(document: TimesDocument) -> Text:
     """On which device, and the sentence that always stands there."""
-    text = Text("times on ", TITLE).append(f"{document.device} ", STRONG)
+    text = Text()
     if document.timed:
+        text.append("times on ", TITLE).append(f"{document.device} ", STRONG)
         text.append_text(evidence_mark(document.evidence))
+    else:
+        text.append("no times", TITLE)
     text.append(f"\n{document.model.name} · {document.engine.name} {document.engine.version}", DIM)
     text.append(f" ({document.engine.attention})\n{NEVER_CARRIED}", DIM)
     return text.append(f"\n\n{document.why_none}", PLAIN) if document.why_none else text
@@ -35,7 +42,7 @@ def times_table(document: TimesDocument, shape: tuple[int, int, int], width: int
     text.append("  " + "  ".join(HEADERS[at].rjust(widths[at]) for at in kept) + "  evidence\n", DIM)
     for row, cells in zip(document.rows, rows, strict=True):
         here = (row.context_tokens, row.new_tokens, row.concurrency) == shape
-        line = Text(f"{'▸' if here else ' '} ", STRONG)
+        line = Text().append(f"{POINTER if here else ' '} ", STRONG)
         line.append("  ".join(cells[at].rjust(widths[at]) for at in kept), PLAIN).append("  ")
         line.append_text(Text(row.outcome, DIM) if row.evidence is None else evidence_mark(row.evidence))
         if here:
@@ -50,17 +57,13 @@ def time_cells(row: TimeRow) -> tuple[str, ...]:
         format_tokens(row.context_tokens),
         f"{row.new_tokens:,}",
         f"{row.concurrency:,}",
-        _seconds(row.time_to_first_token_seconds),
-        _seconds(row.wall_seconds),
-        "" if row.inputs_per_second is None else f"{row.inputs_per_second:.4g}",
-        _rate(row.generated_tokens_per_second),
-        _rate(row.prompt_tokens_per_second),
+        _shown(row.time_to_first_token_seconds, seconds_text),
+        _shown(row.wall_seconds, seconds_text),
+        _shown(row.inputs_per_second, inputs_rate_text),
+        _shown(row.generated_tokens_per_second, tokens_rate_text),
+        _shown(row.prompt_tokens_per_second, tokens_rate_text),
     )
 
 
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f} s" if value < 10 else f"{value:,.1f} s"
-
-
-def _rate(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}"
+def _shown(value: float | None, text: Callable[[float], str]) -> str:
+    return "" if value is None else text(value)

@@ -15,6 +15,7 @@ from gpufit.memory.terms import Shape
 from gpufit.units import format_tokens, parse_shape
 
 FORM = "CONTEXTxCONCURRENCY+NEW"
+HOW = "8kx16+256: 16 sequences at once, 8k prompt tokens each, 256 new ones; without +256 as many new ones as now"
 Asked = tuple[int, int, int | None]
 """Context tokens, sequences at once, new tokens where they were given."""
 
@@ -50,9 +51,9 @@ class AskScreen(ModalScreen[Asked | None]):
         shape = self._shape
         with Vertical() as box:
             box.border_title = "the question"
-            yield Static(f"{FORM}, as in 8kx16+256; without +NEW they stay")
+            yield Static(HOW)
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
-            yield Static("enter asks, escape leaves it as it was", id="said")
+            yield Static("enter asks · escape leaves it as it was", id="said")
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take it, or say what is wrong."""

@@ -12,7 +12,7 @@ from textual.binding import BindingType
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
@@ -25,11 +25,16 @@ from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import Axis, Event, View
 from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.view_bar import ViewBar
 
 if TYPE_CHECKING:
     from gpufit.tui.app import GpufitApp
+
+
+STALE_OPACITY = 0.45
+"""Of what is drawn for a question that is not the one asked any more."""
 
 
 class SessionScreen(Screen[None]):
@@ -46,7 +51,7 @@ class SessionScreen(Screen[None]):
         """The bar of screens, the screen's own part, and the footer."""
         yield ViewBar(self.gpufit_app.views, self.VIEW)
         yield from self.compose_view()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     @abstractmethod
     def compose_view(self) -> Iterable[Widget]:
@@ -83,6 +88,8 @@ class QuestionScreen(SessionScreen):
     """A screen that shows an answer: the question stands above, and its keys change it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(QUESTION)]
+    SEARCHES: ClassVar[bool] = True
+    """Whether it shows more than verdicts: the most that would fit, plans, totals."""
 
     def compose(self) -> ComposeResult:
         """As every screen, with the question above."""
@@ -92,7 +99,7 @@ class QuestionScreen(SessionScreen):
         yield ScenarioBar(id="scenario")
         yield from self.compose_view()
         yield Static(id="instead")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def action_press(self, event: str) -> None:
         """Change the state as a key asks."""
@@ -135,6 +142,21 @@ class QuestionScreen(SessionScreen):
             self.draw_answer()
         else:
             self.query_one("#instead", Static).update(instead)
+        if self.SEARCHES and not session.settled:
+            # What is known at once is on the terminal before anything else is worked out.
+            self.call_after_refresh(self._go_on)
+
+    def _go_on(self) -> None:
+        """The rest of the answer: worked out, unless somebody could not wait for it."""
+        if self.session.settled:
+            self.draw()
+        else:
+            self.gpufit_app.work_out()
+
+    def fade(self, stale: bool, *selectors: str) -> None:
+        """Show what is still of the question before as such, until the answer is there."""
+        for selector in selectors:
+            self.query_one(selector).styles.opacity = STALE_OPACITY if stale else 1.0
 
     def instead(self) -> Text | None:
         """What stands in place of the answer; None where there is one."""

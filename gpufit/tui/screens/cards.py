@@ -78,6 +78,16 @@ class CardsScreen(QuestionScreen):
         """Give the details the list's place, or give it back."""
         self._enlarge_details(not self.has_class("-enlarged"))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a search is typed, every other key is a letter of it, and the footer names none."""
+        if isinstance(self.focused, Input) or action == "leave_search":
+            return action == "leave_search" and isinstance(self.focused, Input)
+        return super().check_action(action, parameters)
+
+    def action_leave_search(self) -> None:
+        """Out of the search."""
+        self.action_back()
+
     def action_back(self) -> None:
         """Out of the search, whose words are cleared, or out of the details."""
         box = self.query_one("#search", Input)
@@ -102,9 +112,9 @@ class CardsScreen(QuestionScreen):
             return
         cards = self.query_one(CardList)
         self.query_one("#legend", Static).update(legend(self.size.width - 2), layout=False)
-        cards.show(session.document, session.rows, session.state.selected)
+        cards.show(session.document, session.rows, session.state.selected, session.settled)
         self.query_one("#heading", Static).update(heading(cards.columns), layout=False)
-        self.query_one(Details).show(session.document, row)
+        self.query_one(Details).show(session.document, row, session.settled)
 
     def _enlarge_details(self, large: bool) -> None:
         self.set_class(large, "-enlarged")

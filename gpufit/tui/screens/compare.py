@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from gpufit import flows
 from gpufit.errors import UsageError
@@ -20,6 +20,7 @@ from gpufit.tui.messages import SliderMoved
 from gpufit.tui.renderables import compare
 from gpufit.tui.state import Axis, Event, ViewState
 from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.scroll import Scroll
 
@@ -70,7 +71,7 @@ class CompareScreen(Screen[None]):
         yield ScenarioBar(id="scenario")
         with Scroll(id="comparison"):
             yield Static(id="answer")
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     def on_mount(self) -> None:
         """Draw it once there is room."""

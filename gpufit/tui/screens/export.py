@@ -18,6 +18,7 @@ from gpufit.errors import GpufitError, UsageError
 from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
+from gpufit.tui.renderables.cards import POINTER
 
 HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 
@@ -53,7 +54,7 @@ class ExportScreen(ModalScreen[str | None]):
         with Vertical() as box:
             box.border_title = "write this view"
             yield OptionList(
-                *(Option(f"{ending:6}{words}", id=ending) for ending, words in self._made.formats.items()),
+                *(Option(self._line(ending, first), id=ending) for ending in self._made.formats),
                 markup=False,
                 compact=True,
             )
@@ -61,9 +62,15 @@ class ExportScreen(ModalScreen[str | None]):
             yield Static(HINT, id="said", markup=False)
 
     def on_option_list_option_highlighted(self, message: OptionList.OptionHighlighted) -> None:
-        """The file gets that ending."""
+        """The pointer goes there, and the file gets that ending."""
+        for ending in self._made.formats:
+            message.option_list.replace_option_prompt(ending, self._line(ending, str(message.option_id)))
         file = self.query_one("#file", Input)
         file.value = export.with_ending(file.value, str(message.option_id))
+
+    def _line(self, ending: str, chosen: str) -> str:
+        """A format; the chosen one has a pointer besides its colour."""
+        return f"{POINTER if ending == chosen else ' '} {ending:6}{self._made.formats[ending]}"
 
     def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
         """Write it."""

@@ -33,13 +33,7 @@ class OrderScreen(QuestionScreen):
     AUTO_FOCUS = "LineList"
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(ORDER)]
     DEFAULT_CSS = """
-    OrderScreen #summary {
-        height: auto;
-        max-height: 4;
-        padding: 0 1;
-        text-wrap: nowrap;
-        text-overflow: ellipsis;
-    }
+    OrderScreen #summary { height: auto; max-height: 5; padding: 0 1; }
     OrderScreen #columns { height: 1; padding: 0 1; }
     OrderScreen #halves { height: 1fr; layout: vertical; }
     OrderScreen #orders { height: 3fr; width: 1fr; }
@@ -80,6 +74,10 @@ class OrderScreen(QuestionScreen):
         """The list, with the cursor on the selected card; and everything about its line."""
         document, selected = self.session.document, self.session.state.selected_card
         if document is None or not self.session.rows:
+            return
+        self.fade(not self.session.settled, "#columns", "#orders", "#order")
+        if not self.session.settled:
+            self.query_one("#summary", Block).show(order.waiting(document), stays=False)
             return
         self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
         found = ordering.put(self._ordering, self._ordering.cursor, len(self._lines))
@@ -123,6 +121,9 @@ class OrderScreen(QuestionScreen):
 
     def action_open(self) -> None:
         """The order file of the card under the cursor."""
+        if not self.session.settled:
+            self.session.settle()
+            self.draw()
         if self._lines and self.session.document is not None:
             line = self._lines[self._ordering.cursor]
             self.app.push_screen(OrderFileScreen(self.session, line, self._ordering.term_days))

@@ -17,6 +17,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.run_text import estimate_line, summary_lines
 from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
 from gpufit.tui import run_state, state
+from gpufit.tui.export import Exportable, of_run
 from gpufit.tui.keys import RUN, bindings
 from gpufit.tui.loaded import read_profiles
 from gpufit.tui.messages import FieldChanged, RunNews, RunRead
@@ -58,7 +59,7 @@ class RunScreen(SessionScreen):
         layout: horizontal;
     }
     RunScreen.-two #form, RunScreen.-three #form {
-        width: 54;
+        width: 58;
         border-right: solid $primary 50%;
     }
     RunScreen.-three #form {
@@ -206,6 +207,11 @@ class RunScreen(SessionScreen):
         self.runner.stop()
         self.draw()
 
+    def exportable(self) -> Exportable | None:
+        """The run's profile; None before it is written for the first time."""
+        output = self.runner.state.output
+        return of_run(output) if output and Path(output).is_file() else None
+
     def action_open(self) -> None:
         """The cards for the run's profile, at its own scenario."""
         place = self._place()
@@ -232,24 +238,22 @@ class RunScreen(SessionScreen):
             self._reads_again = True
         elif self.runner.state.output:
             self._reads = True
-            self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED, self.session.copy())
+            self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED)
 
     @work(thread=True, exclusive=True, group="profile")
-    def _read(self, output: str, finished: bool, ahead: Session) -> None:
-        """Off the screen's own thread: a profile of many cells takes its time, and so does its answer."""
+    def _read(self, output: str, finished: bool) -> None:
+        """Off the screen's own thread: a profile of many cells takes its time."""
         found = read_profiles([Path(output)]).profiles
         loaded = found[0] if found else None
-        if loaded is not None:
-            ahead.take(loaded)
         lines = _what_came_of_it(loaded.profile, output) if loaded is not None and finished else ()
-        self.post_message(RunRead(loaded, lines, ahead))
+        self.post_message(RunRead(loaded, lines))
 
     def on_run_read(self, message: RunRead) -> None:
         """Let every screen answer for it."""
         self._reads = False
         self._lines = message.lines
         if message.loaded is not None:
-            self.session.take(message.loaded, message.ahead)
+            self.session.take(message.loaded)
         if self._reads_again:
             self._reads_again = False
             self._read_profile()
