@@ -220,9 +220,12 @@ ORDER_FILE: tuple[Key, ...] = (
         words="write the order file: Markdown, JSON or a workbook", priority=True),
 )  # fmt: skip
 
+_OF_ONE_PROFILE = {_press(one) for one in (Event.NEXT_PROFILE, Event.WEIGHTS, Event.COMPUTE, Event.KV_CACHE)}
+"""What cannot be asked of two profiles, each compared as it was made."""
+
 COMPARE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
-    *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
+    *(key for key in QUESTION if key.action not in _OF_ONE_PROFILE),
     Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
     Key(keys="e", action="app.export", shown="", words="", footer="export"),
 )

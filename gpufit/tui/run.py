@@ -42,17 +42,21 @@ def run_tui(paths: Sequence[Path], catalog_dir: Path | None = None, offers: Sequ
     )
     app = GpufitApp(session)
     terminal = sys.__stdin__.fileno() if sys.__stdin__ is not None and sys.__stdin__.isatty() else None
-    ending = Ending(lambda: save_kept(session.keep(kept), state_path()), terminal)
+
+    def leave() -> str | None:
+        not_kept = save_kept(session.keep(kept), state_path())
+        if app.runner is not None:
+            app.runner.end()
+        return not_kept
+
+    ending = Ending(leave, terminal)
     try:
         with ending.heard():
             asyncio.run(_show(app, ending))
     except OSError:  # a terminal that is gone takes no last word
         if ending.number is None:
             raise
-    not_kept = save_kept(session.keep(kept), state_path())
-    if app.runner is not None:
-        app.runner.end()
-    return Left(ending.number, bool(app.return_code), not_kept)
+    return Left(ending.number, bool(app.return_code), not_kept=leave())
 
 
 async def _show(app: GpufitApp, ending: Ending) -> None:

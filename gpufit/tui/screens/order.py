@@ -79,7 +79,8 @@ class OrderScreen(QuestionScreen):
         if not self.session.settled:
             self.query_one("#summary", Block).show(order.waiting(document), stays=False)
             return
-        self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
+        # The list goes on drawing these, also when there are none any more.
+        rows = self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
         found = ordering.put(self._ordering, self._ordering.cursor, len(self._lines))
         if self._lines[found.cursor].row.card != selected:
             found = replace(found, cursor=ordering.place_of(self._lines, selected))
@@ -91,7 +92,7 @@ class OrderScreen(QuestionScreen):
         lines.show(
             len(self._lines),
             found.cursor,
-            lambda index: listed.line(placed, self._lines[index], index == found.cursor),
+            lambda index: listed.line(placed, rows[index], index == found.cursor),
         )
         self.query_one("#line", Static).update(order.details(document, self._lines[found.cursor]))
 
