@@ -61,6 +61,8 @@ _FIT_WORDS = {
 _COMPARE_WORDS = {
     ".csv": "a row for each part of each phase",
     ".json": "every figure, sizes in whole bytes",
+    ".xlsx": "a workbook: phases, parts, what differs",
+    ".html": "a page to send",
     ".md": "Markdown",
     ".txt": "the tables of the command line",
 }
