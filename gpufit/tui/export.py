@@ -77,6 +77,8 @@ _TABLE_WORDS = {
 _ORDER_WORDS = {
     ".md": "the order file, to read and to send",
     ".xlsx": "a workbook: order, workers, checks",
+    ".html": "a page to send",
+    ".csv": "a row for each term",
     ".json": "every figure, sizes in whole bytes",
 }
 
