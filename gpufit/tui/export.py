@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Protocol, runtime_checkable
 
 from gpufit.errors import UsageError, unreadable
-from gpufit.files import refuse_own_input, write_output
+from gpufit.files import is_plain_file, refuse_own_input, typed_name, write_output
 from gpufit.report.compare_document import CompareDocument
 from gpufit.report.document import FitDocument
 from gpufit.report.order_document import OrderDocument
@@ -177,8 +176,13 @@ def with_ending(path: str, ending: str) -> str:
 
 
 def place_of(named: str) -> Path:
-    """Where somebody's file lies."""
-    return Path(os.path.expanduser(named.strip()))  # noqa: PTH111 (Path's raises for a user who is not there)
+    """Where somebody's file lies. Raises UsageError for what no file can be named."""
+    return Path(typed_name(named))
+
+
+def is_there(named: str) -> bool:
+    """Whether a file would be replaced. Raises UsageError for what no file can be named."""
+    return is_plain_file(place_of(named))
 
 
 def write(made: Exportable, named: str) -> str:

@@ -217,6 +217,12 @@ def test_csv_has_a_row_a_term_and_says_which_is_ordered() -> None:
         row["total_price"] == "" for row, term in zip(rows, document.terms, strict=True) if term.total_price is None
     )
     assert {row["evidence"] for row in rows} == {str(document.evidence)}
+    switched = msgspec.structs.replace(document.scenario, weights=None, compute=None, kv_cache="FP8")
+    content = load_order_format("csv").render_order(msgspec.structs.replace(document, scenario=switched)).decode()
+    held = {
+        (row["weights"], row["compute"], row["kv_cache"]) for row in csv.DictReader(io.StringIO(content, newline=""))
+    }
+    assert held == {("as profiled", "as profiled", "FP8")}
 
 
 def test_the_page_has_every_section_of_the_markdown_and_every_worker() -> None:

@@ -235,6 +235,32 @@ class TestKey:
         assert written["scenario"]["kv_cache"] == "FP8"
         assert written["evidence"] == "scaled"
 
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("zero\0.csv", "zero…: no file can have this name"),
+            (f"{'x' * 300}.csv", "cannot be written (File name too long)"),
+            (f"{'x' * 300}/cards.csv", "cannot be written (File name too long)"),
+            (".json", "cannot tell the format from the extension ''"),
+            ("", "cannot tell the format from the extension ''"),
+        ],
+    )
+    async def test_what_no_file_can_be_named_is_said_and_can_be_mended(
+        self, typed: str, said: str, where: Path
+    ) -> None:
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("e", "tab")
+            app.screen.query_one("#file", Input).value = typed
+            await pilot.press("enter")
+            await done(app, pilot)
+            lines = [line.split("│")[1].strip() for line in screen_lines(app) if line.count("│") > 1]
+            assert said in " ".join(lines)
+            app.screen.query_one("#file", Input).value = "mended.csv"
+            await pilot.press("enter")
+            await done(app, pilot)
+        assert Path("mended.csv").is_file()
+
     @pytest.mark.parametrize("view", ["1", "2", "7"])
     async def test_any_screen_can_be_had_as_a_picture(self, where: Path, view: str) -> None:
         app = GpufitApp(session_of(where))

@@ -12,12 +12,13 @@ from public_models import CONFIGS
 from tui_builders import CATALOG, OFFERS, make_app, make_loaded, named, plain, screen_lines, screen_text
 
 from gpufit import flows
+from gpufit.errors import GpufitError
 from gpufit.profile.record import Cell, Evidence, Failed, OutOfMemory, Phase, Profile, Skipped
 from gpufit.profile.store import save_profile
 from gpufit.report.profiles import Listed, ProfileRow, build_profiles_document
 from gpufit.report.profiles_text import cell_signs, cell_words
 from gpufit.tui.app import GpufitApp
-from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile, profile_named
 from gpufit.tui.renderables import listed
 from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.profiles import COLUMNS, Entry, details, entries, title
@@ -299,3 +300,9 @@ async def test_without_any_profile_it_says_how_to_make_one() -> None:
         await pilot.press("down", "space", "equals_sign", "enter", "escape", "tab", "q")
         await pilot.pause()
         assert not app.is_running
+
+
+@pytest.mark.parametrize("typed", ["x" * 300, f"{'x' * 300}.json", "zero\0.json", "~nobody/p.json"])
+def test_what_can_be_no_file_is_an_error_of_its_own(typed: str) -> None:
+    with pytest.raises(GpufitError):
+        profile_named(typed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpufit.memory.held import AS_PROFILED
 from gpufit.report.cells import Value
 from gpufit.report.formats.csv import lines
 from gpufit.report.order_document import OrderDocument, TermFigures
@@ -30,6 +31,9 @@ def _asked(document: OrderDocument) -> dict[str, Value]:
         "context_tokens": scenario.context_tokens,
         "new_tokens": scenario.new_tokens,
         "concurrency": scenario.concurrency,
+        "weights": scenario.weights or AS_PROFILED,
+        "compute": scenario.compute or AS_PROFILED,
+        "kv_cache": scenario.kv_cache or AS_PROFILED,
         "readiness": str(document.readiness),
         "blockers": "; ".join(document.blockers) or None,
         "card": card.card,

@@ -13,7 +13,7 @@ from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.curve import HERE, SELECTED_RAIL
 from gpufit.tui.renderables.evidence import STYLES as EVIDENCE_STYLES
 from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
+from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES, WAIT
 
 
 def legend(document: CurveDocument, card: CurveCard | None) -> Text:
@@ -32,6 +32,11 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
     for sign, words in signs:
         text.append(" · ", DIM).append(f"{sign} ", STRONG).append(words, DIM)
     return text
+
+
+def waiting() -> Text:
+    """Until the answer is settled: what the picture above, of the question before, gives way to."""
+    return Text(f"working out how far each card reaches {WAIT}", STRONG)
 
 
 def crossings(

@@ -19,7 +19,7 @@ from gpufit.tui import state
 from gpufit.tui.export import Exportable, of_tables
 from gpufit.tui.keys import CURVE, bindings
 from gpufit.tui.messages import CardPressed
-from gpufit.tui.renderables.crossings import legend
+from gpufit.tui.renderables.crossings import legend, waiting
 from gpufit.tui.renderables.curve import picture, shown_cards
 from gpufit.tui.screens.base import QuestionScreen
 from gpufit.tui.session import Session
@@ -80,7 +80,12 @@ class CurveScreen(QuestionScreen):
 
     def draw_answer(self) -> None:
         """The plot, the table, and what the selected card holds."""
-        session, found = self.session, self._curve()
+        session = self.session
+        self.fade(not session.settled, "#plot", "#crossings")
+        if not session.settled:
+            self.query_one("#curve-legend", Block).show(waiting(), stays=False)
+            return
+        found = self._curve()
         if found is None:
             return
         listed, selected = session.state.cards, session.state.selected_card
@@ -92,6 +97,7 @@ class CurveScreen(QuestionScreen):
 
     def exportable(self) -> Exportable | None:
         """The curve for the cards that are listed, with the ceilings that are drawn."""
+        self.session.settle()
         found, now = self._curve(), self.session.state
         if found is None:
             return None

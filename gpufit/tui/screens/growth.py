@@ -21,6 +21,7 @@ class GrowthScreen(PageScreen):
     """A sentence, its figures, a plot."""
 
     VIEW = View.GROWTH
+    SEARCHES = False
     DEFAULT_CSS = """
     GrowthScreen #growth-plot { height: 16; }
     GrowthScreen.-side #growth-plot { height: 24; }

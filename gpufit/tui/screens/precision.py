@@ -26,6 +26,7 @@ class PrecisionScreen(PageScreen):
     """Four columns, three switches."""
 
     VIEW = View.PRECISION
+    SEARCHES = False
     DEFAULT_CSS = """
     PrecisionScreen.-side #switches { width: 64; }
     """

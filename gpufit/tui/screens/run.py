@@ -240,7 +240,7 @@ class RunScreen(SessionScreen):
             self._reads = True
             self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED)
 
-    @work(thread=True, group="profile")
+    @work(thread=True, exclusive=True, group="profile")
     def _read(self, output: str, finished: bool) -> None:
         """Off the screen's own thread: a profile of many cells takes its time."""
         found = read_profiles([Path(output)]).profiles

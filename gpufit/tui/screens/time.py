@@ -20,6 +20,7 @@ class TimeScreen(PageScreen):
     """A line a cell."""
 
     VIEW = View.TIME
+    SEARCHES = False
 
     def sides(self) -> Iterable[Widget]:
         """What it ran on."""
