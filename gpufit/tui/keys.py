@@ -28,6 +28,8 @@ class Key:
     """The key in the footer, where that is not its name."""
     group: Binding.Group | None = None
     """Keys that stand together in the footer."""
+    roomy: bool = False
+    """Whether it stands in the footer only where there is room."""
     priority: bool = False
 
     @property
@@ -68,14 +70,16 @@ EVERYWHERE: tuple[Key, ...] = (
         Key(keys=str(place), action=f"look_at('{view}')", shown=str(place), words=f"the screen {view}")
         for place, view in enumerate(View, 1)
     ),
-    Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
-    Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
     Key(
         keys="e",
         action="export",
         shown="e",
         words="write what is on show, or a picture of it",
+        footer="export",
+        roomy=True,
     ),
+    Key(keys="question_mark", action="help", shown="?", words="this help (escape closes it)", footer="help", sign="?"),
+    Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
     Key(keys="ctrl+q", action="quit", shown="", words=""),
@@ -95,7 +99,8 @@ QUESTION: tuple[Key, ...] = (
     ),
     Key(keys="plus,equals_sign", action=_press(Event.MORE), shown="", words="",
         footer="double the sequences at once", sign="+", group=_AT_ONCE),
-    Key(keys="g", action="ask", shown="g", words="type the question: context, sequences at once, new tokens"),
+    Key(keys="g", action="ask", shown="g", footer="type it", roomy=True,
+        words="type the question: context, sequences at once, new tokens"),
     Key(keys="w", action=_press(Event.WEIGHTS), shown="w", words="weights as profiled, or worked out in other bytes"),
     Key(keys="c", action=_press(Event.COMPUTE), shown="c", words="compute as profiled, or worked out in another dtype"),
     Key(keys="v", action=_press(Event.KV_CACHE), shown="v", words="KV cache as profiled, or worked out in other bytes"),
@@ -115,7 +120,8 @@ CARDS: tuple[Key, ...] = (
     Key(keys="end", action=_press(Event.LAST), shown="", words=""),
     # First of all, so that what is typed right after it is in the box already.
     Key(keys="slash", action="search", shown="/", words="search cards by name as you type (escape clears)",
-        priority=True),
+        footer="search", sign="/", roomy=True, priority=True),
+    Key(keys="escape", action="leave_search", shown="", words="", footer="leave", sign="esc"),
     Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
         words="order: catalog, most headroom, most capacity"),
     Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
@@ -186,7 +192,7 @@ PROFILES: tuple[Key, ...] = (
         words="compare the two marked, or the one under the cursor with the marked or open one"),
     Key(keys="i", action="import", shown="i", footer="import",
         words="type a profile's file to open, or a model (directory, .gguf, hub id) to estimate"),
-    Key(keys="escape", action="back", shown="", words=""),
+    Key(keys="escape", action="back", shown="", words="", footer="leave", sign="esc"),
 )  # fmt: skip
 
 ORDER: tuple[Key, ...] = (
@@ -232,3 +238,8 @@ OVER_VIEWS: Mapping[str, tuple[Key, ...]] = {
     "The order file, over the orders": ORDER_FILE,
 }
 """The keys of screens that stand over another until they are closed."""
+
+ROOMY_ACTIONS = frozenset(
+    key.action for keys in (EVERYWHERE, QUESTION, *OF_VIEWS.values(), *OVER_VIEWS.values()) for key in keys if key.roomy
+)
+"""What the footer of a narrow screen leaves out."""

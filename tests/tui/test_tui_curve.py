@@ -122,6 +122,13 @@ class TestTable:
                 assert cells[at] in line
             assert cells[1][0] in line, "the verdict's sign never goes"
 
+    @pytest.mark.parametrize(("axis", "unit"), [(Axis.CONTEXT, "tokens"), (Axis.CONCURRENCY, "sequences")])
+    def test_says_what_it_counts_where_there_is_room(self, axis: Axis, unit: str) -> None:
+        for width, named in ((110, True), (70, False)):
+            heading = plain(crossings(make_curve(axis), LISTED, SELECTED, width, 8)[0], 200).splitlines()[0]
+            assert (f"surely to, {unit}" in heading) is named
+            assert "surely to" in heading
+
     def test_starts_and_ends_with_the_list(self) -> None:
         assert crossings(make_curve(), LISTED, 0, 110, 8)[1] == tuple(range(7))
         assert crossings(make_curve(), LISTED, 40, 110, 8)[1] == tuple(range(34, 41))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from tui_builders import GB, make_document, make_loaded, make_row, plain
+import datetime
 
+import pytest
+from builders import make_profile
+from tui_builders import CATALOG, GB, make_document, make_loaded, make_row, plain
+
+from gpufit import flows
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Evidence, Parts
 from gpufit.report.cells import PART_TITLES
@@ -14,10 +18,11 @@ from gpufit.report.summary import headline
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, OVER_VIEWS, QUESTION
 from gpufit.tui.renderables.details import facts, notes, parts_table
 from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
-from gpufit.tui.renderables.pages import empty_page, help_page
-from gpufit.tui.state import View, ViewState, initial_state, show, start_of
+from gpufit.tui.renderables.pages import empty_page, help_keys, help_words
+from gpufit.tui.state import View, ViewState, initial_state, look_at, show, start_of
 
 DOCUMENT = make_document()
+DAY = datetime.date(2026, 11, 30)
 
 
 def row_of(document: FitDocument, card: str) -> CardRow:
@@ -37,13 +42,13 @@ class TestFacts:
         for line in (
             "✗ does not fit: even the lower bound",
             "capacity         74.51 GiB",
-            "need             83.82 GiB",
+            "need             83.82 GiB ↗",
             "  lower .. upper 80.09 .. 87.54 GiB",
-            "headroom         -9.31 GiB",
+            "headroom         -9.31 GiB ↗",
             "  lower .. upper -13.04 .. -5.59 GiB",
             "binds            weights in prefill, likely short by 9.31 GiB",
-            "max concurrency  4",
-            "max context      4k",
+            "max concurrency  4 sequences",
+            "max context      4k tokens",
             "lots             1 x 2 (1 idle)",
             "evidence         ↗ scaled",
         ):
@@ -51,7 +56,12 @@ class TestFacts:
 
     def test_name_the_model_limit(self) -> None:
         row = make_row(max_context_tokens=32_765, max_context_is_position_limit=True)
-        assert "max context      32765 (limit)" in plain(facts(DOCUMENT, row))
+        assert "max context      32765 tokens (limit)" in plain(facts(DOCUMENT, row))
+
+    def test_one_sequence_is_one(self) -> None:
+        assert "max concurrency  1 sequence\n" in "\n".join(
+            line.rstrip() for line in plain(facts(DOCUMENT, make_row(max_concurrency=1))).splitlines()
+        )
 
     def test_claim_nothing_for_an_unknown_capacity(self) -> None:
         row = make_row(None, max_concurrency=None, max_context_tokens=None, cards_needed=None, lots=None)
@@ -72,6 +82,16 @@ class TestFacts:
         text = plain(facts(DOCUMENT, make_row(prices=(priced, *blank))))
         assert "3 days           900.00 EUR" in text
         assert "7 days" not in text
+
+    def test_an_old_price_says_that_it_is(self) -> None:
+        """An offer book of 2026-05-24 is 190 days old on the day that the tests ask."""
+        document = flows.fit(
+            make_profile(), "p.json", flows.default_shape(make_profile()), CATALOG,
+            flows.choose_offers(CATALOG, ["public-indicative"], DAY),
+        )  # fmt: skip
+        row = next(row for row in document.cards if row.card == "l4-24gb")
+        assert row.prices
+        assert "USD (public listings, stale)" in plain(facts(document, row))
 
     def test_name_each_seller_beside_its_price_and_the_speed_with_its_evidence(self) -> None:
         asked = [
@@ -139,6 +159,11 @@ class TestHeader:
         text = header(make_loaded(), make_state(), DOCUMENT).plain
         assert text == f"{headline(DOCUMENT)}\nshowing all cards · in catalog order"
 
+    @pytest.mark.parametrize("view", [View.GROWTH, View.PRECISION, View.TIME])
+    def test_says_nothing_of_a_list_where_there_is_none(self, view: View) -> None:
+        state = look_at(make_state(), view)
+        assert header(make_loaded(), state, DOCUMENT).plain == headline(DOCUMENT)
+
     def test_without_an_answer_names_the_question(self) -> None:
         text = header(make_loaded(), make_state(), None).plain
         assert "tiny-llama · transformers 5.24.0 · profile of AMD EPYC" in text
@@ -172,12 +197,12 @@ class TestPages:
         named = {key for one in keys for part in one.shown.split(" or ") for key in part.split(", ")}
         bound = {key for one in keys for key in one.keys.split(",")}
         assert {NAMES.get(key, key) for key in bound} - {"escape"} <= named
-        text = plain(help_page(tuple(View)))
+        text = plain(help_keys(tuple(View)))
         assert all(one.words[:40] in text for one in keys)
 
     @pytest.mark.parametrize("width", [70, 94])
     def test_the_help_explains_words_and_signs(self, width: int) -> None:
-        text = plain(help_page(tuple(View)), width)
+        text = plain(help_words(), width)
         for word in ("≈ too close", "does not fit", "headroom", "lots", "measured", "scaled", "░░░", "driver context"):
             assert word in text
         assert all(len(line) <= width for line in text.splitlines())

@@ -56,6 +56,24 @@ async def done(app: GpufitApp, pilot: Pilot[None]) -> None:
     await pilot.pause()
 
 
+def pointed(app: GpufitApp) -> str:
+    """The format that the pointer stands at."""
+    (line,) = [line for line in screen_lines(app) if "▸ ." in line]
+    return line.partition("▸ ")[2].split()[0]
+
+
+async def test_a_pointer_shows_the_chosen_format_without_colour(where: Path) -> None:
+    app = GpufitApp(session_of(where, View.TIME))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("e")
+        await pilot.pause()
+        first = pointed(app)
+        await pilot.press("down")
+        await pilot.pause()
+        assert pointed(app) != first
+        assert app.screen.query_one(Input).value.endswith(pointed(app))
+
+
 class TestDocuments:
     def test_each_kind_has_every_format_of_the_command_line(self, where: Path) -> None:
         profile = make_profile()

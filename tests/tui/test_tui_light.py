@@ -55,7 +55,7 @@ def test_fills_can_be_seen(colour: str) -> None:
 
 def test_other_colours_stay() -> None:
     assert light_style(Style.parse("bold #123456")) == Style.parse("bold #123456")
-    assert light_style(Style.parse("bold #62d68a on #26334a")) == Style.parse("bold #0a6b30 on #d3e2ff")
+    assert light_style(Style.parse("bold #62d68a on #222e43")) == Style.parse("bold #0a6b30 on #d3e2ff")
 
 
 async def test_a_key_turns_the_light_on_and_off_and_the_figures_stay() -> None:

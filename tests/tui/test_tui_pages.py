@@ -24,7 +24,7 @@ from gpufit.tui.loaded import LoadedProfile, read_profiles
 from gpufit.tui.renderables.curve import paint
 from gpufit.tui.renderables.growth import growth_picture
 from gpufit.tui.renderables.precision import switches
-from gpufit.tui.renderables.times import HEADERS, times_table
+from gpufit.tui.renderables.times import HEADERS, times_head, times_table
 from gpufit.tui.screens.page import PageScreen
 from gpufit.tui.state import View
 
@@ -93,11 +93,11 @@ class TestKeys:
         async with app.run_test(size=(120, 40)) as pilot:
             await pilot.press("5")
             await pilot.pause()
-            await pilot.click("#switches", offset=(5, 3))
+            await pilot.click("#switches", offset=(5, 4))
             assert app.session.state.held == Held(weights=Weights.FP8)
-            await pilot.click("#switches", offset=(5, 2))  # 16-bit does not apply
+            await pilot.click("#switches", offset=(5, 3))  # 16-bit does not apply
             assert app.session.state.held == Held(weights=Weights.FP8)
-            await pilot.click("#switches", offset=(5, 1))
+            await pilot.click("#switches", offset=(5, 2))
             assert app.session.state.held.as_profiled
 
 
@@ -148,6 +148,13 @@ class TestGrowth:
             assert "┌" not in text
 
 
+class TestTimesHead:
+    def test_names_no_device_where_nothing_ran(self) -> None:
+        found = times(make_profile(evidence=Evidence.COMPUTED, cells=()), "p.json")
+        assert times_head(found).plain.startswith("no times\n")
+        assert "nothing ran: the profile is computed" in times_head(found).plain
+
+
 class TestPrecision:
     @pytest.mark.parametrize("width", [75, 64, 120])
     def test_each_line_of_a_switch_is_no_wider_than_asked(self, width: int) -> None:
@@ -158,12 +165,27 @@ class TestPrecision:
         lines = text.plain.split("\n")
         assert len(lines) == len(rows)
         assert max(map(len, lines)) <= width
-        assert lines[1].startswith("[x] as profiled ")
-        assert lines[2].startswith(" -  16-bit      no weight is held in float32")
-        assert lines[3].startswith("[ ] FP8 ")
-        assert "↗ scaled" in lines[3]
-        assert rows[3] == Held(weights=Weights.FP8)
-        assert rows[2] is None
+        assert lines[2].startswith("[x] as profiled ")
+        assert lines[3].startswith(" -  16-bit      no weight is held in float32")
+        assert lines[4].startswith("[ ] FP8 ")
+        assert "↗ scaled" in lines[4]
+        assert rows[4] == Held(weights=Weights.FP8)
+        assert rows[3] is None
+
+    @pytest.mark.parametrize(
+        ("width", "titles"),
+        [(40, "allocated evidence"), (64, "allocated evidence lower .. upper"),
+         (75, "allocated evidence lower .. upper peak in")],
+    )  # fmt: skip
+    def test_a_title_stands_above_each_column_that_there_is_room_for(self, width: int, titles: str) -> None:
+        loaded = make_loaded(make_profile(layout=make_layout()))
+        document = make_app(loaded).session.document
+        assert document is not None
+        heading, _, line, *_ = switches(precision(loaded.profile, document), width)[0].plain.split("\n")
+        assert " ".join(heading.split()) == titles
+        assert heading.index("evidence") + 2 == line.index("measured")
+        for title, cell in ((" .. ", " .. "), ("peak in", "prefill")):
+            assert title not in heading or heading.index(title) == line.index(cell)
 
     async def test_shows_the_columns_as_found_and_as_switched(self, tmp_path: Path) -> None:
         loaded = make_loaded(make_profile(layout=make_layout()))

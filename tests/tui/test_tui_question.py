@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from textual.command import CommandPalette
 from textual.widgets import Input
-from tui_builders import CATALOG, cards_screen, make_app, named, screen_text
+from tui_builders import CATALOG, cards_screen, make_app, named, screen_lines, screen_text
 
 from gpufit.memory.terms import Shape
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION
@@ -76,7 +76,13 @@ class TestTyped:
             assert cards_screen(app).session.state.shape == shape
 
     @pytest.mark.parametrize(
-        ("typed", "said"), [("", "not of the form"), ("8k", "not of the form"), ("0x1", "at least 1")]
+        ("typed", "said"),
+        [
+            ("", "not of the form"),
+            ("8k", "not of the form"),
+            ("0x1", "at least 1"),
+            ("[bold][/nothing]", "[bold][/nothing]"),
+        ],
     )
     async def test_what_cannot_be_read_is_said_and_can_be_mended_or_left(self, typed: str, said: str) -> None:
         app = make_app()
@@ -117,8 +123,10 @@ class TestListing:
             ids = [row.card for row in cards_screen(app).session.rows]
             assert ids == [card.id for card in CATALOG.cards if card.id.startswith("h100-sxm")]
             assert "showing all cards, 'H100 sx'" in screen_text(app)
+            assert screen_lines(app)[-1].split() == ["esc", "leave"], "every other key is a letter now"
             await pilot.press("enter", "down")
             assert cards_screen(app).session.state.selected == 1
+            assert "f filter" in screen_lines(app)[-1]
             await pilot.press("escape")
             assert len(cards_screen(app).session.rows) == 41
 

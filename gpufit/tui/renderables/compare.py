@@ -48,9 +48,8 @@ def comparison(document: CompareDocument) -> Group:
 
 
 def _phase(phase: PhaseDifference) -> list[RenderableType]:
-    title = _title(phase_title(phase))
-    if peak := peak_line(phase):
-        title.append(f"\n{printable(peak)}", DIM)
+    peak = peak_line(phase)
+    title = Text.assemble(_title(phase_title(phase)), (f"\n{printable(peak)}" if peak else "", DIM))
     rows = part_rows(phase)
     return [title, _table(PART_HEADERS, rows, _FIGURES)] if rows else [title]
 

@@ -15,6 +15,8 @@ from gpufit.tui.renderables.evidence import STYLES as EVIDENCE_STYLES
 from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES, WAIT
 
+_FIRST_FIGURE = "surely to"
+
 
 def legend(document: CurveDocument, card: CurveCard | None) -> Text:
     """What the signs say, then what the selected card holds."""
@@ -24,7 +26,7 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
             "\n"
         )
     text.append(f"against {UNITS[document.axis]}: {domain_sentence(document)}", DIM)
-    signs = [(HERE, "here"), (SELECTED_RAIL, "the card's room")]
+    signs = [(HERE, "here"), (SELECTED_RAIL, "the card's ceiling")]
     if card is not None and card.estimate_up_to is not None and card.surely_up_to != document.limit:
         signs.append((f"{SURELY}{ESTIMATE}{POSSIBLY}", "surely, estimate, at most"))
     signs += [(RAN, "a run's peak")] if any(cell.allocated_bytes is not None for cell in document.cells) else []
@@ -46,8 +48,8 @@ def crossings(
     cards = {card.card: card for card in document.cards}
     first = max(min(selected - (rows - 2) // 2, len(listed) - (rows - 1)), 0)
     window = tuple(place for place in range(first, min(first + rows - 1, len(listed))) if listed[place] in cards)
-    lines = [CROSSING_HEADERS, *(_cells(document, cards[listed[place]]) for place in window)]
-    for narrower in (_without_ceiling, _with_signs):
+    lines = [_headers(document), *(_cells(document, cards[listed[place]]) for place in window)]
+    for narrower in (_without_unit, _without_ceiling, _with_signs):
         if _width(lines) > width:
             lines = [narrower(line) for line in lines]
     widths = _widths(lines)
@@ -84,7 +86,17 @@ def _without_ceiling(line: tuple[str, ...]) -> tuple[str, ...]:
 
 def _with_signs(line: tuple[str, ...]) -> tuple[str, ...]:
     """The verdict by its sign alone."""
-    return (line[0], line[1][0] if line != _without_ceiling(CROSSING_HEADERS) else "", *line[2:])
+    return (line[0], "" if line[1] == CROSSING_HEADERS[1] else line[1][0], *line[2:])
+
+
+def _headers(document: CurveDocument) -> tuple[str, ...]:
+    """The titles, the first figure's with what all three count; the words below the plot say it, too."""
+    unit = UNITS[document.axis].split()[0]
+    return tuple(f"{title}, {unit}" if title == _FIRST_FIGURE else title for title in CROSSING_HEADERS)
+
+
+def _without_unit(line: tuple[str, ...]) -> tuple[str, ...]:
+    return CROSSING_HEADERS if line[0] == CROSSING_HEADERS[0] else line
 
 
 def _cells(document: CurveDocument, card: CurveCard) -> tuple[str, ...]:

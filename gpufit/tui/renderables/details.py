@@ -18,7 +18,7 @@ from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
-from gpufit.tui.renderables.evidence import evidence_text
+from gpufit.tui.renderables.evidence import SIGNS, STYLES, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WAIT
 from gpufit.tui.renderables.words import VERDICT_WORDS
 from gpufit.units import format_size
@@ -39,27 +39,36 @@ def facts(document: FitDocument, row: CardRow, settled: bool = True) -> Group:
     )
     grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
     for label, value in _fact_lines(document, row, settled):
-        grid.add_row(Text(label), Text(value))
+        grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
     return Group(verdict, grid)
 
 
-def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[tuple[str, str]]:
+def _with_evidence(row: CardRow, figure: str) -> Text:
+    """A figure with the sign of its evidence, whose word stands below."""
+    return Text.assemble((figure, PLAIN), " ", (SIGNS[row.evidence], STYLES[row.evidence]))
+
+
+def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[tuple[str, str | Text]]:
     yield "capacity", _TEXT["capacity_bytes"](document, row) or "not known"
-    yield "need", _TEXT["need_bytes"](document, row)
+    yield "need", _with_evidence(row, _TEXT["need_bytes"](document, row))
     yield "  lower .. upper", need_interval_text(document, row)
     if row.headroom_bytes is not None:
-        yield "headroom", _TEXT["headroom_bytes"](document, row)
+        yield "headroom", _with_evidence(row, _TEXT["headroom_bytes"](document, row))
         yield "  lower .. upper", interval_text(document, row)
     yield "binds", binding_text(row)
     known = settled or row.cards_needed is not None
-    yield "max concurrency", _largest(_TEXT["max_concurrency"](document, row), row.max_concurrency) if settled else WAIT
-    yield "max context", _largest(max_context_text(row), row.max_context_tokens) if settled else WAIT
+    most, longest = _TEXT["max_concurrency"](document, row), max_context_text(row)
+    yield "max concurrency", _largest(most, row.max_concurrency, "sequence") if settled else WAIT
+    yield "max context", _largest(longest, row.max_context_tokens, "token") if settled else WAIT
     yield "cards", _cards(document, row) if known else WAIT
     yield "lots", lots_text(row) if known else WAIT
+    stale = {book.name for book in document.offer_books if book.stale}
     for price in row.prices:
         if price.total_price is not None:
-            seller = f" ({price.seller})" if price.seller else ""
-            yield f"{price.term_days} days", f"{money(price.total_price)} {price.currency or ''}".rstrip() + seller
+            old = ["stale"] if price.book in stale else []
+            whose = ", ".join([*([price.seller] if price.seller else []), *old])
+            amount = f"{money(price.total_price)} {price.currency or ''}".rstrip()
+            yield f"{price.term_days} days", f"{amount} ({whose})" if whose else amount
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
     yield "evidence", evidence_text(row.evidence)
@@ -71,8 +80,12 @@ def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[
         yield "remark", remark
 
 
-def _largest(text: str, value: int | None) -> str:
-    return "not known" if value is None else "none fits" if value == 0 else text
+def _largest(text: str, value: int | None, unit: str) -> str:
+    """`118 sequences`, `8185 tokens (limit)`."""
+    if not value:
+        return "not known" if value is None else "none fits"
+    number, blank, mark = text.partition(" ")
+    return f"{number} {unit}{'' if value == 1 else 's'}{blank}{mark}"
 
 
 def _cards(document: FitDocument, row: CardRow) -> str:

@@ -26,16 +26,14 @@ def words(document: GrowthDocument) -> Group:
     if growth is None:
         parts.append(Text(document.why_none, PLAIN))
     else:
-        sentence = Text(f"{growth_sentence(growth)} ", PLAIN).append_text(evidence_mark(growth.evidence))
+        sentence = Text.assemble((f"{growth_sentence(growth)} ", PLAIN), evidence_mark(growth.evidence))
         parts += [sentence, Text(), _figures(document)]
     if document.steps:
         title = f"at context {format_tokens(scenario.context_tokens)} x {scenario.concurrency} at once"
         grid = Table.grid(Column(width=28, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
         for step in document.steps:
-            cost = Text(
-                f"{format_size(step.allocated_bytes)}, {format_size(step.kv_cache_bytes)} of it KV cache ", PLAIN
-            )
-            grid.add_row(Text(step.what), cost.append_text(evidence_mark(step.evidence)))
+            cost = f"{format_size(step.allocated_bytes)}, {format_size(step.kv_cache_bytes)} of it KV cache "
+            grid.add_row(Text(step.what), Text.assemble((cost, PLAIN), evidence_mark(step.evidence)))
         parts += [Text(), Text(title, TITLE), grid, Text("more allocated at the highest peak", DIM)]
     return Group(*parts)
 
@@ -112,8 +110,7 @@ def plot_title(document: GrowthDocument) -> Text:
     """What is drawn."""
     if document.growth is None:
         return Text()
-    text = Text("KV cache of one sequence against its tokens", DIM).append(f" · {HERE} ", STRONG)
-    text.append("here ", DIM)
+    text = Text.assemble(("KV cache of one sequence against its tokens", DIM), (f" · {HERE} ", STRONG), ("here ", DIM))
     if document.growth.knee_tokens:
         text.append(f"· {KNEE} ", STRONG).append("knee ", DIM)
     text.append("· ", DIM).append_text(evidence_mark(document.growth.evidence))

@@ -14,24 +14,31 @@ from gpufit.report.summary import headline
 from gpufit.tui.listing import Sort
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
-from gpufit.tui.state import ViewState
+from gpufit.tui.state import View, ViewState
 from gpufit.units import counted, format_tokens
 
 _WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
 _MOST_PROBLEMS = 3
 
 
+_LISTS = frozenset({View.CARDS, View.CURVE, View.ORDER})
+"""Screens on which the choice and order of the cards are seen."""
+
+
 def header(
     loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None, still_grows: bool = False
 ) -> Text:
-    """Three lines: who was measured where, the scenario with its answer, and what the list shows; the last begins with
-    what is missing of a profile that is unfinished. `still_grows`: a run adds to it right now."""
+    """Who was measured where, the scenario with its answer; what is missing of a profile that is unfinished, and on
+    screens with a list what that shows. `still_grows`: a run adds to the profile right now."""
     first, second = _headline(loaded, state, document)
     text = Text(no_wrap=True, overflow="ellipsis")
-    text.append(f"{first}\n", STRONG).append(f"{second}\n", PLAIN)
-    if loaded is not None and not loaded.profile.complete:
-        text.append(f"! {unfinished_words(loaded.profile, still_grows)}", _WARNING).append(" · ", DIM)
-    return text.append(_list_line(state, document), DIM)
+    text.append(f"{first}\n", STRONG).append(second, PLAIN)
+    unfinished = loaded is not None and not loaded.profile.complete
+    if loaded is not None and unfinished:
+        text.append(f"\n! {unfinished_words(loaded.profile, still_grows)}", _WARNING)
+    if state.view in _LISTS:
+        text.append(" · " if unfinished else "\n", DIM).append(_list_line(state, document), DIM)
+    return text
 
 
 def unfinished_words(profile: Profile, still_grows: bool) -> str:
@@ -58,17 +65,12 @@ def _headline(loaded: LoadedProfile | None, state: ViewState, document: FitDocum
 
 
 def _list_line(state: ViewState, document: FitDocument | None) -> str:
-    parts = []
-    if len(state.starts) > 1:
-        parts.append(f"profile {state.profile + 1} of {len(state.starts)}")
     listed, total = len(state.cards), 0 if document is None else len(document.cards)
     counted = f" ({listed} of {total})" if listed < total else ""
     sort = state.listing.sort
-    parts += [
-        f"showing {', '.join(state.listing.words)}{counted}",
-        f"{'in ' if sort is Sort.CATALOG else ''}{sort}",
-    ]
-    return " · ".join(parts)
+    showing = f"showing {', '.join(state.listing.words)}{counted}"
+    which = [f"profile {state.profile + 1} of {len(state.starts)}"] if len(state.starts) > 1 else []
+    return " · ".join([*which, showing, f"{'in ' if sort is Sort.CATALOG else ''}{sort}"])
 
 
 def problem_lines(problems: Sequence[str]) -> Text:

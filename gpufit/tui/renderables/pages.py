@@ -32,8 +32,18 @@ from gpufit.tui.state import View
 _WIDTH = 20
 
 
-def help_page(views: Sequence[View]) -> Group:
-    """All keys of these screens, then what each word and sign on the screen means."""
+def help_keys(views: Sequence[View]) -> Group:
+    """All keys, those of every screen first."""
+    return Group(
+        *_keys("Keys, on every screen", EVERYWHERE),
+        *_keys("On every screen with an answer", QUESTION),
+        *(part for view in views if view in OF_VIEWS for part in _keys(str(view), OF_VIEWS[view])),
+        *(part for title, keys in OVER_VIEWS.items() for part in _keys(title, keys)),
+    )
+
+
+def help_words() -> Group:
+    """What each word and sign means."""
     bars = [(group.fill * 3, group.colour, _group_words(group)) for group in GROUPS]
     bars += [
         (UPPER_FILL * 3, UPPER_STYLE, "from the need to its upper bound"),
@@ -42,14 +52,10 @@ def help_page(views: Sequence[View]) -> Group:
     ]
     evidence = "Evidence, strongest first; a total takes the weakest of its parts"
     return Group(
-        *_keys("Keys, on every screen", EVERYWHERE),
-        *_keys("On every screen with an answer", QUESTION),
-        *(part for view in views if view in OF_VIEWS for part in _keys(str(view), OF_VIEWS[view])),
-        *(part for title, keys in OVER_VIEWS.items() for part in _keys(title, keys)),
         *_section("Verdicts", [(SYMBOLS[one], VERDICT_STYLES[one], words) for one, words in VERDICT_WORDS.items()]),
+        *_section(evidence, [(evidence_text(one), STYLES[one], words) for one, words in EVIDENCE_WORDS.items()]),
         *_section("Bars: the phase that needs most", bars),
         *_section("Figures", [(word, STRONG, words) for word, words in FIGURE_WORDS.items()]),
-        *_section(evidence, [(evidence_text(one), STYLES[one], words) for one, words in EVIDENCE_WORDS.items()]),
     )
 
 

@@ -37,7 +37,7 @@ PLAIN = "#d5dae3"
 DIM = "#8b95a7"
 STRONG = "bold #f2f5fa"
 TITLE = "bold #8fb8ff"
-SELECTED_BACKGROUND = "#26334a"
+SELECTED_BACKGROUND = "#222e43"
 
 VERDICT_STYLES: dict[Verdict, str] = {
     Verdict.FITS: "bold #62d68a",

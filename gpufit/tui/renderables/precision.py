@@ -53,7 +53,8 @@ def switches(document: PrecisionDocument, width: int) -> tuple[Text, tuple[Held 
     """The three switches with what each position would come to, in lines of so many columns; and for each line what a
     click on it chooses."""
     text, chosen = Text(no_wrap=True, overflow="ellipsis"), held_of(document)
-    rows: list[Held | None] = []
+    text.append(f"{_heading(width)}\n", DIM)
+    rows: list[Held | None] = [None]
     for switch, key in KEYS.items():
         positions = document.of(switch)
         text.append(f"{positions[0].title} ", TITLE).append(f"{key}\n", STRONG)
@@ -67,7 +68,7 @@ def switches(document: PrecisionDocument, width: int) -> tuple[Text, tuple[Held 
             rows.append(None if one.why_not else _with(chosen, one))
         text.append("\n")
         rows.append(None)
-    text.append("allocated at the highest peak, lower .. upper bound", DIM)
+    text.append("allocated: at the highest peak; a card adds its driver context", DIM)
     return text, (*rows, None)
 
 
@@ -88,10 +89,24 @@ def _with(held: Held, one: SwitchChoice) -> Held:
             return replace(held, kv_cache=Cache(one.value))
 
 
+def _heading(width: int) -> str:
+    """What stands in each column of a position, as far as there is room."""
+    text = f"{'':16}{'allocated':>10} {'evidence':<{_EVIDENCE_WIDTH}}"
+    for words in _more("lower", "upper", "peak in"):
+        text += words if len(text) + len(words) <= width else ""
+    return text.rstrip()
+
+
+def _more(lower: str, upper: str, phase: str) -> tuple[str, str]:
+    """The columns that only a wide screen has room for: the bounds, then the phase."""
+    bounds = f"{lower:>10} .. {upper}"
+    return f"{bounds:<25}", f" {phase}"
+
+
 def _position(one: SwitchChoice, width: int) -> Text:
     """One line: what it would come to with its evidence, then the bounds and the phase as far as there is room."""
     sign = CLOSED if one.why_not else CHOSEN if one.chosen else OPEN
-    text = Text(f"{sign} ", STRONG).append(f"{one.value:<12}", DIM if one.why_not else PLAIN)
+    text = Text.assemble((f"{sign} ", STRONG), (f"{one.value:<12}", DIM if one.why_not else PLAIN))
     if one.allocated_bytes is None or one.allocated_lower_bytes is None or one.allocated_upper_bytes is None:
         short = len(text) + len(one.why_not) <= width
         return text.append(one.why_not if short else "does not apply: why is said below", DIM)
@@ -99,8 +114,8 @@ def _position(one: SwitchChoice, width: int) -> Text:
     if one.evidence is not None:
         text.append_text(evidence_mark(one.evidence))
         text.append(" " * max(_EVIDENCE_WIDTH - len(evidence_text(one.evidence)), 0))
-    bounds = f"{format_size(one.allocated_lower_bytes):>10} .. {format_size(one.allocated_upper_bytes)}"
-    for words in (f"{bounds:<25}", f" in {one.phase}"):
+    lower, upper = format_size(one.allocated_lower_bytes), format_size(one.allocated_upper_bytes)
+    for words in _more(lower, upper, str(one.phase)):
         if len(text) + len(words) <= width:
             text.append(words, DIM)
     return text

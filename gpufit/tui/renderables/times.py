@@ -8,6 +8,7 @@ from rich.text import Text
 
 from gpufit.report.times import NEVER_CARRIED, TimeRow, TimesDocument
 from gpufit.report.times_text import inputs_rate_text, seconds_text, tokens_rate_text
+from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.evidence import evidence_mark
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, TITLE
 from gpufit.units import format_tokens
@@ -18,9 +19,12 @@ HEADERS = ("context", "new", "at once", "first token", "whole run", "inputs/s", 
 
 def times_head(document: TimesDocument) -> Text:
     """On which device, and the sentence that always stands there."""
-    text = Text("times on ", TITLE).append(f"{document.device} ", STRONG)
+    text = Text()
     if document.timed:
+        text.append("times on ", TITLE).append(f"{document.device} ", STRONG)
         text.append_text(evidence_mark(document.evidence))
+    else:
+        text.append("no times", TITLE)
     text.append(f"\n{document.model.name} · {document.engine.name} {document.engine.version}", DIM)
     text.append(f" ({document.engine.attention})\n{NEVER_CARRIED}", DIM)
     return text.append(f"\n\n{document.why_none}", PLAIN) if document.why_none else text
@@ -38,7 +42,7 @@ def times_table(document: TimesDocument, shape: tuple[int, int, int], width: int
     text.append("  " + "  ".join(HEADERS[at].rjust(widths[at]) for at in kept) + "  evidence\n", DIM)
     for row, cells in zip(document.rows, rows, strict=True):
         here = (row.context_tokens, row.new_tokens, row.concurrency) == shape
-        line = Text(f"{'▸' if here else ' '} ", STRONG)
+        line = Text().append(f"{POINTER if here else ' '} ", STRONG)
         line.append("  ".join(cells[at].rjust(widths[at]) for at in kept), PLAIN).append("  ")
         line.append_text(Text(row.outcome, DIM) if row.evidence is None else evidence_mark(row.evidence))
         if here:

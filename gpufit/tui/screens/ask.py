@@ -8,13 +8,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.tui.widgets.words import Words
 from gpufit.units import format_tokens, parse_shape
 
 FORM = "CONTEXTxCONCURRENCY+NEW"
+HOW = "8kx16+256: 16 sequences at once, 8k prompt tokens each, 256 new ones; without +256 as many new ones as now"
 Asked = tuple[int, int, int | None]
 """Context tokens, sequences at once, new tokens where they were given."""
 
@@ -50,18 +52,18 @@ class AskScreen(ModalScreen[Asked | None]):
         shape = self._shape
         with Vertical() as box:
             box.border_title = "the question"
-            yield Static(f"{FORM}, as in 8kx16+256; without +NEW they stay")
+            yield Words(HOW)
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
-            yield Static("enter asks, escape leaves it as it was", id="said")
+            yield Words("enter asks · escape leaves it as it was", id="said")
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take it, or say what is wrong."""
         try:
             found = parse_shape(message.value)
         except UsageError as error:
-            self.query_one("#said", Static).update(f"! {error}")
+            self.query_one("#said", Words).update(f"! {error}")
             return
         if found is None:
-            self.query_one("#said", Static).update(f"! not of the form {FORM}: {message.value!r}")
+            self.query_one("#said", Words).update(f"! not of the form {FORM}: {message.value!r}")
             return
         self.dismiss(found)

@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
@@ -25,8 +24,10 @@ from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import Axis, Event, View
 from gpufit.tui.widgets.block import Block
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.view_bar import ViewBar
+from gpufit.tui.widgets.words import Words
 
 if TYPE_CHECKING:
     from gpufit.tui.app import GpufitApp
@@ -50,7 +51,7 @@ class SessionScreen(Screen[None]):
         """The bar of screens, the screen's own part, and the footer."""
         yield ViewBar(self.gpufit_app.views, self.VIEW)
         yield from self.compose_view()
-        yield Footer(compact=True, show_command_palette=False)
+        yield KeyFooter()
 
     @abstractmethod
     def compose_view(self) -> Iterable[Widget]:
@@ -94,11 +95,11 @@ class QuestionScreen(SessionScreen):
         """As every screen, with the question above."""
         yield ViewBar(self.gpufit_app.views, self.VIEW)
         yield Block(id="header")
-        yield Static(header.problem_lines(self.session.problems), id="problems")
+        yield Words(header.problem_lines(self.session.problems), id="problems")
         yield ScenarioBar(id="scenario")
         yield from self.compose_view()
-        yield Static(id="instead")
-        yield Footer(compact=True, show_command_palette=False)
+        yield Words(id="instead")
+        yield KeyFooter()
 
     def action_press(self, event: str) -> None:
         """Change the state as a key asks."""
@@ -140,7 +141,7 @@ class QuestionScreen(SessionScreen):
         if instead is None:
             self.draw_answer()
         else:
-            self.query_one("#instead", Static).update(instead)
+            self.query_one("#instead", Words).update(instead)
         if self.SEARCHES and not session.settled:
             # What is known at once is on the terminal before anything else is worked out.
             self.call_after_refresh(self._go_on)

@@ -11,13 +11,15 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from gpufit.errors import GpufitError, UsageError
 from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
+from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.widgets.words import Words
 
 HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 
@@ -53,17 +55,23 @@ class ExportScreen(ModalScreen[str | None]):
         with Vertical() as box:
             box.border_title = "write this view"
             yield OptionList(
-                *(Option(f"{ending:6}{words}", id=ending) for ending, words in self._made.formats.items()),
+                *(Option(self._line(ending, first), id=ending) for ending in self._made.formats),
                 markup=False,
                 compact=True,
             )
             yield Input(f"{self._made.name}{first}", id="file", compact=True)
-            yield Static(HINT, id="said", markup=False)
+            yield Words(HINT, id="said")
 
     def on_option_list_option_highlighted(self, message: OptionList.OptionHighlighted) -> None:
-        """The file gets that ending."""
+        """The pointer goes there, and the file gets that ending."""
+        for ending in self._made.formats:
+            message.option_list.replace_option_prompt(ending, self._line(ending, str(message.option_id)))
         file = self.query_one("#file", Input)
         file.value = export.with_ending(file.value, str(message.option_id))
+
+    def _line(self, ending: str, chosen: str) -> str:
+        """A format; the chosen one has a pointer besides its colour."""
+        return f"{POINTER if ending == chosen else ' '} {ending:6}{self._made.formats[ending]}"
 
     def on_option_list_option_selected(self, message: OptionList.OptionSelected) -> None:
         """Write it."""
@@ -110,4 +118,4 @@ class ExportScreen(ModalScreen[str | None]):
         self.dismiss(message.done)
 
     def _say(self, words: str) -> None:
-        self.query_one("#said", Static).update(words)
+        self.query_one("#said", Words).update(words)

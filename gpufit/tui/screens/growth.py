@@ -25,6 +25,7 @@ class GrowthScreen(PageScreen):
     DEFAULT_CSS = """
     GrowthScreen #growth-plot { height: 16; }
     GrowthScreen.-side #growth-plot { height: 24; }
+    GrowthScreen.-side.-tall #growth-plot { height: 34; }
     GrowthScreen.-none #growth-plot, GrowthScreen.-none #growth-title { display: none; }
     """
 

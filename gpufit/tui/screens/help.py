@@ -8,11 +8,16 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
+from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.widgets import Footer
 
-from gpufit.tui.renderables.pages import help_page
+from gpufit.tui.renderables.pages import help_keys, help_words
 from gpufit.tui.state import View
+from gpufit.tui.widgets.words import Words
+
+SIDE_BY_SIDE = 150
+"""Columns from which words stand beside keys, as the style sheet has it."""
 
 
 class HelpScreen(ModalScreen[None]):
@@ -34,8 +39,14 @@ class HelpScreen(ModalScreen[None]):
         """One scrolling page."""
         with VerticalScroll(id="help") as page:
             page.border_title = "gpufit: keys and words"
-            yield Static(help_page(self._views))
+            yield Words(help_keys(self._views))
+            yield Words(help_words())
         yield Footer(compact=True)
+
+    def on_resize(self, event: Resize) -> None:
+        """Where the words are, as long as they do not stand beside the keys."""
+        page = self.query_one("#help", VerticalScroll)
+        page.border_subtitle = "" if self.app.size.width >= SIDE_BY_SIDE else "end: what words and signs mean"
 
     def action_scroll(self, direction: str) -> None:
         """Scroll by a line whether or not the page has the focus."""
