@@ -228,12 +228,14 @@ def order_head(card: str, name: str, document: OrderDocument | None, other: str,
 
 
 class _Tables(TableElement):
-    """A table without titles, as lines with a label have, has no room kept for them."""
+    """A table without titles, as lines with a label have, has no room kept for them; what is too long wraps."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
-            if isinstance(table, Table) and not any(str(column.header).strip() for column in table.columns):
-                table.show_header = False
+            if isinstance(table, Table):
+                table.show_header = any(str(column.header).strip() for column in table.columns)
+                for column in table.columns:
+                    column.overflow = "fold"
             yield table
 
 

@@ -12,6 +12,7 @@ from textual.widgets import Input, Static
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.units import format_tokens, parse_shape
 
 FORM = "CONTEXTxCONCURRENCY+NEW"
@@ -23,7 +24,7 @@ Asked = tuple[int, int, int | None]
 class AskScreen(ModalScreen[Asked | None]):
     """Ends with what was typed, or with nothing; what cannot be read is said and may be mended."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", key_display="esc")]
     DEFAULT_CSS = """
     AskScreen {
         align: center middle;
@@ -54,6 +55,7 @@ class AskScreen(ModalScreen[Asked | None]):
             yield Static(HOW)
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
             yield Static("enter asks · escape leaves it as it was", id="said")
+        yield KeyFooter()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take it, or say what is wrong."""

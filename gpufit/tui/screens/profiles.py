@@ -28,6 +28,8 @@ from gpufit.tui.state import Event, View
 from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
 
+PROMPT = "a profile's file, or a model to estimate (directory, .gguf, hub id), then enter"
+
 
 class ProfilesScreen(SessionScreen):
     """Every profile with its evidence, device and date."""
@@ -61,8 +63,7 @@ class ProfilesScreen(SessionScreen):
         """Top to bottom, as they stand on screen."""
         yield Static(id="title")
         yield Static(id="problems")
-        yield Input(placeholder="a profile's file, or a model to estimate: directory, .gguf or hub id", id="prompt",
-                    compact=True)  # fmt: skip
+        yield Input(placeholder=PROMPT, id="prompt", compact=True)
         yield Static(id="said", markup=False)
         yield Static(id="columns")
         with Horizontal(id="halves"):
