@@ -15,6 +15,35 @@ from gpufit.errors import UnreadableInputError, UsageError, unwritable
 _LOCK = "lock"
 
 
+def exists(path: Path) -> bool:
+    """Whether anything is there, as far as the system tells: of a name too long for it, and of a folder that may not be
+    entered, `Path.exists` raises OSError before whoever reads or writes the file can say so in words."""
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a folder is there, as far as the system tells."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_plain_file(path: Path) -> bool:
+    """Whether a file is there, as far as the system tells."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def from_home(text: str) -> str:
+    """A name as somebody typed it where no shell is, with `~` as his home folder."""
+    return os.path.expanduser(text.strip())  # noqa: PTH111 (Path's raises for a user who is not there)
+
+
+def typed_name(text: str) -> str:
+    """The same for a file. Raises UsageError for what no file can be named."""
+    name = from_home(text)
+    if "\0" in name:
+        raise UsageError(f"{name.split(chr(0))[0]}…: no file can have this name (a zero character is in it)")
+    return name
+
+
 def write_atomically(content: bytes, path: Path) -> Path | None:
     """Replace `path` by `content` in one step, through a synced temporary file in the same folder.
 
@@ -48,7 +77,7 @@ def write_output(content: bytes, path: Path) -> Path | None:
 
     Raises UnreadableInputError when it cannot be written.
     """
-    if not path.exists() or path.is_file() or path.is_dir():
+    if not exists(path) or path.is_file() or path.is_dir():
         return write_atomically(content, path)
     try:
         with path.open("wb") as file:
@@ -60,9 +89,9 @@ def write_output(content: bytes, path: Path) -> Path | None:
 
 def refuse_own_input(output: Path | None, inputs: Iterable[str]) -> None:
     """A report never takes the place of a profile it was made from. Raises UsageError where it would."""
-    if output is None or not output.exists():
+    if output is None or not exists(output):
         return
-    if any(Path(given).exists() and output.samefile(given) for given in inputs):
+    if any(exists(Path(given)) and output.samefile(given) for given in inputs):
         raise UsageError(f"{output} is the profile itself; write the report to another file")
 
 

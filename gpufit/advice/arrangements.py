@@ -6,9 +6,10 @@ Memory of several cards is never pooled: each card holds its own part, and every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 
-from gpufit.advice.limits import largest_that_fits
+from gpufit.advice.limits import largest_that_fits, largest_with_room
 from gpufit.advice.lots import LotCount, Remainder, lots_for, remainder_of
 from gpufit.advice.machines import devices_in_one, machines_for, spans
 from gpufit.advice.tried import no_plan_words
@@ -132,8 +133,8 @@ def fewest_cards(
         if one.over.tensor > devices_in_one(verdict.card) or (most_paid is not None and least >= most_paid):
             continue
         fitting = _Fitting(one, verdict.card, shape, verdict.same_card)
-        most = fitting.of_asked()
-        plan = _plan(fitting, most, lot_size) if most else None
+        copies = fitting.fewest_copies()
+        plan = None if copies is None else _plan(fitting, copies, lot_size)
         if plan is not None and (most_paid is None or plan.lots.cards < most_paid):
             best = plan
     return best
@@ -156,13 +157,14 @@ def _plans(verdict: CardVerdict, divisions: Iterable[Division], shape: Shape, lo
     card = verdict.card
     alone = _Fitting(whole, card, shape, verdict.same_card, verdict.max_concurrency)
     if verdict.verdict is Verdict.FITS:
-        yield _plan(alone, shape.concurrency, lot_size)
+        yield _plan(alone, 1, lot_size)
         return
     if verdict.max_concurrency is None:  # nothing is promised on this card
         return
     simpler: list[int] = []
     if verdict.max_concurrency:
-        simpler.append((plan := _plan(alone, verdict.max_concurrency, lot_size)).cards_needed)
+        most = verdict.max_concurrency
+        simpler.append((plan := _plan(alone, -(-shape.concurrency // most), lot_size, most)).cards_needed)
         yield plan
     for one in others:
         if one.over.tensor > devices_in_one(card):  # those that share a layer stand in one machine
@@ -171,10 +173,10 @@ def _plans(verdict: CardVerdict, divisions: Iterable[Division], shape: Shape, lo
         if both and simpler and -(-one.over.count // card.devices_per_card) >= min(simpler):
             continue
         fitting = _Fitting(one, card, shape, verdict.same_card)
-        most = fitting.of_asked()
-        if not most:
+        copies = fitting.fewest_copies()
+        if copies is None:
             continue
-        plan = _plan(fitting, most, lot_size)
+        plan = _plan(fitting, copies, lot_size)
         # Both at once are more to set up, and only worth it with fewer cards.
         if not both or not simpler or plan.cards_needed < min(simpler):
             simpler.append(plan.cards_needed)
@@ -192,43 +194,53 @@ class _Fitting:
     known_most: int | None = None
     """The most sequences of a copy, where that is known already."""
 
-    @property
+    @cached_property
     def carrier(self) -> Carrier:
         """What carries the profile to the card."""
         return carrier_to(self.card, self.division.predictor.profile, self.same_card, self.division.over.tensor)
 
-    def of_asked(self) -> int:
-        """The most sequences that surely fit the devices of one copy, of those asked for."""
-        fits, asked = self._fits(), self.shape.concurrency
-        return asked if fits(asked) else largest_that_fits(fits, asked)
+    def fewest_copies(self) -> int | None:
+        """The fewest copies that surely serve all sequences, as even as can be; None where not even one sequence is
+        sure of its place.
+
+        Halving the copies asks the same few counts of sequences for every card, so that each is predicted once.
+        """
+        asked, room = self.shape.concurrency, self._room()
+
+        def too_few(copies: int) -> bool:
+            return room(-(-asked // copies)) < 0
+
+        if not too_few(1):
+            return 1
+        if asked == 1 or too_few(asked):
+            return None
+        return largest_that_fits(too_few, asked) + 1
 
     def of_all(self) -> int | None:
         """The most sequences that surely fit, however many are asked for; None where nothing is promised."""
         if self.known_most is not None or self.division.predictor.profile.memory_model is None:
             return self.known_most
-        return largest_that_fits(self._fits())
+        return largest_with_room(self._room())
 
-    def _fits(self) -> Callable[[int], bool]:
-        carrier, capacity = self.carrier, self.card.capacity_bytes or 0
-
-        def fits(count: int) -> bool:
-            phases = self.division.predictor.at(replace(self.shape, concurrency=count))
-            return all(carrier.upper_bytes(one) <= capacity for one in phases)
-
-        return fits
+    def _room(self) -> Callable[[int], int]:
+        """Bytes that so many sequences surely leave on the fullest device of a copy."""
+        upper, capacity, at = self.carrier.upper_bytes, self.card.capacity_bytes or 0, self.division.predictor.at
+        context, new = self.shape.context_tokens, self.shape.new_tokens
+        return lambda count: capacity - max(map(upper, at(Shape(context, new, count))))
 
 
-def _plan(fitting: _Fitting, most: int, lot_size: int) -> Plan:
-    """The fewest copies of which each serves at most so many sequences."""
+def _plan(fitting: _Fitting, copies: int, lot_size: int, most: int | None = None) -> Plan:
+    """So many copies, which serve all sequences; `most`: what one surely serves, where that is known."""
     shape, card, division = fitting.shape, fitting.card, fitting.division
     over = division.over
-    copies = -(-shape.concurrency // most)
     cards = -(-copies * over.count // card.devices_per_card)
     lots = lots_for(cards, lot_size)
     # A profile without a model answers for the cells it measured alone.
     evenly = division.predictor.profile.memory_model is not None
-    each = -(-shape.concurrency // copies) if evenly else most
-    needs = [fitting.carrier.need(one) for one in division.predictor.at(replace(shape, concurrency=each))]
+    each = -(-shape.concurrency // copies) if evenly or most is None else most
+    needs = [
+        fitting.carrier.need(one) for one in division.predictor.at(Shape(shape.context_tokens, shape.new_tokens, each))
+    ]
     return Plan(
         arrangement=planned_as(copies, over),
         over=over,

@@ -11,6 +11,7 @@ from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.served import Question, Served
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.record import Card
+from gpufit.memory.allocator import Settings as AllocatorSettings
 from gpufit.memory.carry import (
     LOADED_KERNELS_BYTES,
     LOADED_KERNELS_UPPER_BYTES,
@@ -19,21 +20,33 @@ from gpufit.memory.carry import (
 )
 from gpufit.memory.engines.base import Amount, Outcome, Part
 from gpufit.memory.engines.vllm.dtypes import lacks_bfloat16
+from gpufit.memory.engines.vllm.lora import Lora
+from gpufit.memory.engines.vllm.precision import ExpertSteps
 from gpufit.memory.engines.vllm.settings import Device, Settings, device_of
 from gpufit.memory.engines.vllm.start import loaded_parts, start
 from gpufit.memory.engines.vllm.versions import Rules
+from gpufit.memory.engines.vllm.weights import Ranks
 
 _OLD_DEFINITION = (0, 6, 5)
 """Before this release the part `non_torch` holds the driver context (`engines.vllm.overheads`)."""
 _ORDER = (Verdict.DOES_NOT_FIT, Verdict.TOO_CLOSE, Verdict.FITS)
 
 
+_Loads = tuple[Ranks, Lora | None, bool, AllocatorSettings, ExpertSteps | None, bool]
+"""What of a start's flags, and of a card, its weights depend on."""
+
+
 class Asked:
     """A question for any card; what its start loads is worked out once for all on which it is the same."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, loads: dict[_Loads, tuple[Part, ...]] | None = None) -> None:
         self.question = question
-        self._known: dict[tuple[object, bool], tuple[Part, ...]] = {}
+        self._known = {} if loads is None else loads
+
+    def with_settings(self, settings: Settings) -> Asked:
+        """The same model, held alike, started with other flags: where those load the same, it is not worked out
+        again."""
+        return Asked(replace(self.question, settings=settings), self._known)
 
     def on(self, card: Card) -> Attempt:
         """The question on one card; of unknown memory, as if it had what its name says.
@@ -44,11 +57,12 @@ class Asked:
         return Attempt(self.question, device, self._loaded(device), _context(card, self.question.rules))
 
     def _loaded(self, device: Device) -> tuple[Part, ...]:
-        asked = self.question
+        asked, flags = self.question, self.question.settings
         precision = asked.precision(device)
-        key = (precision.steps, device.compute_capability is None)
+        nvidia = device.compute_capability is not None
+        key = (flags.ranks, flags.lora, flags.language_only, flags.allocator, precision.steps, nvidia)
         if key not in self._known:
-            self._known[key] = loaded_parts(asked.architecture, precision, device, asked.settings, asked.rules)
+            self._known[key] = loaded_parts(asked.architecture, precision, device, flags, asked.rules)
         return self._known[key]
 
 

@@ -41,15 +41,15 @@ class _Alternative:
     @cached_property
     def wider(self) -> tuple[Asked, ...]:
         """The same over more ranks."""
-        return wider(self.asked.question)
+        return wider(self.asked)
 
 
 class StartChanges:
     """What else could be asked, for all cards: `cards` are those among which the next one up is looked for."""
 
-    def __init__(self, question: Question, cards: Iterable[Card]) -> None:
-        self._asked = Asked(question)
-        self._alternatives = tuple(_alternatives(question))
+    def __init__(self, asked: Asked, cards: Iterable[Card]) -> None:
+        self._asked = asked
+        self._alternatives = tuple(_alternatives(asked))
         self._cards = [card for card in cards if card.capacity_bytes is not None]
         self._starts: dict[str, Served] = {}
 
@@ -136,10 +136,11 @@ def _with_sequences(flags: str, served: Served, asked: Question) -> str:
     return flags
 
 
-def _alternatives(question: Question) -> Iterator[_Alternative]:
+def _alternatives(asked: Asked) -> Iterator[_Alternative]:
     """Cache and weights in FP8, weights in 4 bits, and both, of what is in 16 bit as it is asked: what takes the least
     from the model's answers first. Weights that vLLM quantises itself come before a checkpoint that is quantised
     beforehand, which loads without a copy in 16 bit."""
+    question = asked.question
     cached = replace(question.settings, kv_cache_dtype="fp8")
     caches = question.settings.kv_cache_dtype == "auto"
 
@@ -153,12 +154,11 @@ def _alternatives(question: Question) -> Iterator[_Alternative]:
             f"{weights}, fp8 KV cache",
             f"{one.flags} {_FP8_CACHE}".strip(),
             lambda card: one.taken_on(card) and stores(card),
-            Asked(replace(one.asked.question, settings=cached)),
+            one.asked.with_settings(cached),
         )
 
     if caches:
-        asked = Asked(replace(question, settings=cached))
-        yield _Alternative(ChangeKind.KV_CACHE, "fp8", _FP8_CACHE, stores, asked)
+        yield _Alternative(ChangeKind.KV_CACHE, "fp8", _FP8_CACHE, stores, asked.with_settings(cached))
     for weights in (_fp8(question), _four_bits(question)) if question.method is None else ():
         yield from weights
         yield from map(beside_cache, weights) if caches else ()

@@ -33,13 +33,14 @@ class StartPlan:
     """The start of each copy, which surely serves the plan's sequences a copy."""
 
 
-def wider(question: Question) -> tuple[Asked, ...]:
+def wider(asked: Asked) -> tuple[Asked, ...]:
     """The question over more ranks, as far as vLLM can divide the model: those that share every layer, then stages of a
     pipeline from the fewest devices up; none where the ranks were asked for."""
-    return tuple(_wider(question)) if question.spread else ()
+    return tuple(_wider(asked)) if asked.question.spread else ()
 
 
-def _wider(question: Question) -> Iterator[Asked]:
+def _wider(asked: Asked) -> Iterator[Asked]:
+    question = asked.question
     staged = [(tensor, stages) for tensor in (1, *_MORE_RANKS) for stages in STAGES]
     staged.sort(key=lambda one: (one[0] * one[1], one[1]))
     for tensor, stages in (*((tensor, 1) for tensor in _MORE_RANKS), *staged):
@@ -50,7 +51,7 @@ def _wider(question: Question) -> Iterator[Asked]:
             stage_shape(question.architecture, stages, question.rules)
         except UsageError:  # what cannot be divided so is no plan
             continue
-        yield Asked(replace(question, settings=replace(question.settings, ranks=ranks)))
+        yield asked.with_settings(replace(question.settings, ranks=ranks))
 
 
 def start_plans(attempt: Attempt, card: Card, more: Iterable[Asked], lot_size: int) -> tuple[StartPlan, ...]:

@@ -52,7 +52,8 @@ def judge_starts(
 
     Raises UsageError where vLLM cannot divide the model, or no rule covers it.
     """
-    asked, more, changes = Asked(question), wider(question), StartChanges(question, catalog)
+    asked = Asked(question)
+    more, changes = wider(asked), StartChanges(asked, catalog)
     return tuple(_judge(asked, card, lot_size(card.id), more, changes) for card in cards)
 
 

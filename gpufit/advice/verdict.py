@@ -137,13 +137,21 @@ def surely_enough(phases: Sequence[PhaseNeed]) -> int:
 
 
 def judge(
-    predictor: Predicts, card: Card, shape: Shape, lot_size: int, same_card: bool = False, over: Devices | None = None
+    predictor: Predicts,
+    card: Card,
+    shape: Shape,
+    lot_size: int,
+    same_card: bool = False,
+    over: Devices | None = None,
+    *,
+    limits: bool = True,
 ) -> CardVerdict:
     """The verdict for one card at one shape; memory of several cards is never pooled.
 
     `over`: the devices of a copy, of which one is judged; None: as many as the profile is of. `same_card` says that the
     profile was measured on this very card, so that nothing needs replacing, and what ran out of memory there does not
-    fit.
+    fit. Without `limits` nothing is searched for: the most sequences and the longest context stay unknown, and so does
+    the number of cards wherever it would follow from them.
     """
     over = over or Devices(predictor.profile.workload.tensor_parallel_size)
     ranks = over.tensor
@@ -153,7 +161,7 @@ def judge(
     capacity = card.capacity_bytes
     fitting = _Fitting(predictor, carrier, capacity or 0, shape, limits_of(predictor.profile) if same_card else ())
     verdict = _verdict(needs, capacity, fitting)
-    promised = capacity is not None and carrier.unpromised is None
+    promised = limits and capacity is not None and carrier.unpromised is None
     concurrency = fitting.concurrency() if promised else None
     context, position_bound = fitting.context() if promised else (None, False)
     copies = _copies(verdict, concurrency, shape)

@@ -13,6 +13,7 @@ from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import BLANK_BOOK, Card, Catalog, Origin, catalog_order
 from gpufit.datadir import shipped_catalog_dir, user_catalog_dir
 from gpufit.errors import UnreadableInputError, unreadable
+from gpufit.files import is_folder
 
 
 def load_catalog(extra: Path | None = None) -> Catalog:
@@ -26,7 +27,7 @@ def load_catalog(extra: Path | None = None) -> Catalog:
 def catalog_folders(extra: Path | None = None) -> list[Path]:
     """The shipped folder, the user's where it is there, and `extra`, in the order in which they are laid."""
     user = user_catalog_dir()
-    return [shipped_catalog_dir(), *([user] if user.is_dir() else []), *([extra] if extra is not None else [])]
+    return [shipped_catalog_dir(), *([user] if is_folder(user) else []), *([extra] if extra is not None else [])]
 
 
 def load_folders(folders: Sequence[Path]) -> Catalog:
@@ -93,7 +94,7 @@ def _cards_in(folder: Path) -> Iterator[tuple[Path, Card]]:
 
 def card_files(folder: Path) -> list[Path]:
     """The card files of a catalog folder, by name. Raises UnreadableInputError where there is no such folder."""
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise UnreadableInputError(f"{folder}: no such catalog folder; name a folder that holds card files (*.toml)")
     return sorted(folder.glob("*.toml"))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpufit.cli.arguments import count, share
 from gpufit.errors import UsageError
+from gpufit.files import exists
 from gpufit.units import format_tokens
 
 if TYPE_CHECKING:
@@ -150,7 +151,7 @@ def refuse_model_options(arguments: argparse.Namespace, inputs: Sequence[str]) -
     from gpufit.flows import names_model
 
     flag = _first_given(arguments, _DEFAULTS | _OF_TRANSFORMERS | _OF_VLLM)
-    if flag is not None and all(Path(one).exists() and not names_model(one) for one in inputs):
+    if flag is not None and all(exists(Path(one)) and not names_model(one) for one in inputs):
         raise UsageError(f"{flag} is for a model, and {inputs[0]} is a profile, which was made with its own")
 
 

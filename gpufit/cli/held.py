@@ -48,6 +48,12 @@ def add_held(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def refuse_for_start(held: Held) -> None:
+    """Raise UsageError for switches of a start of vLLM, whose own flags say what it is held in."""
+    if not held.as_profiled:
+        raise UsageError("--if is for profiles; a start of vLLM takes --quantization, --dtype and --kv-cache-dtype")
+
+
 def held_of(given: Sequence[tuple[str, enum.StrEnum]]) -> Held:
     """What was given. Raises UsageError for a switch that is set twice."""
     fields = [field for field, _ in given]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpufit.cli.diagnostics import say
 from gpufit.errors import UsageError
+from gpufit.files import exists
 from gpufit.units import counted
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def check_new_file(path: Path) -> None:
     """Raise UsageError for a place where a new book must not or cannot go."""
     if path.suffix != ".toml":
         raise UsageError(f"{path}: an offer book is a .toml file; name it offers/SELLER.toml")
-    if path.exists():
+    if exists(path):
         raise UsageError(f"{path} is there already; name another file, or remove it first")
 
 

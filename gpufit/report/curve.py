@@ -81,6 +81,8 @@ class CurveCell(Record, frozen=True, kw_only=True):
     """`measured` or `out_of_memory`."""
     allocated_bytes: int | None
     """At the highest peak of its phases; null where it ran out of memory."""
+    evidence: Evidence
+    """That of the run."""
 
 
 class CurveDocument(Record, frozen=True, kw_only=True):
@@ -97,6 +99,8 @@ class CurveDocument(Record, frozen=True, kw_only=True):
     engine: Engine
     holds_for: str
     axis: Axis
+    unit: str
+    """What every place of the axis counts: `tokens` of context, or `sequences` at once."""
     scenario: Scenario
     """Where on the curve the question stands."""
     domain_from: int | None
@@ -146,12 +150,13 @@ def build_curve_document(
         engine=document.engine,
         holds_for=document.holds_for,
         axis=axis,
+        unit="tokens" if axis is Axis.CONTEXT else "sequences",
         scenario=scenario,
         domain_from=within[0] if within else None,
         domain_to=within[1] if within else None,
         limit=last,
         lines=lines,
-        cells=tuple(_cell(cell, axis) for cell in ran),
+        cells=tuple(_cell(cell, axis, profile.evidence) for cell in ran),
         cards=tuple(_card(predictor, row, card, same, one, axis) for row, card, same, one in crossed),
         notes=document.notes,
     )
@@ -188,13 +193,14 @@ def _lines(predicted: Sequence[tuple[int, Sequence[PhasePrediction]]]) -> Iterat
             yield CurveLine(phase=phase, points=points)
 
 
-def _cell(cell: Cell, axis: Axis) -> CurveCell:
+def _cell(cell: Cell, axis: Axis, evidence: Evidence) -> CurveCell:
     measured = isinstance(cell.outcome, Measured)
     peaks = [peak.allocated_bytes for peak in cell.outcome.phases] if isinstance(cell.outcome, Measured) else []
     return CurveCell(
         at=axis.of(Shape(*cell.key)),
         outcome="measured" if measured else "out_of_memory",
         allocated_bytes=max(peaks, default=None),
+        evidence=evidence,
     )
 
 

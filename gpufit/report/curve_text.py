@@ -34,14 +34,15 @@ def crossing_cells(document: CurveDocument, card: CurveCard) -> tuple[str, ...]:
         card.card,
         SYMBOLS[card.verdict],
         "" if card.ceiling_bytes is None else format_size(card.ceiling_bytes),
-        place_text(document, card.surely_up_to) if _promised(card) else "not promised",
+        place_text(document, card.surely_up_to) if promised(card) else "not promised",
         place_text(document, card.estimate_up_to),
         place_text(document, card.possibly_up_to),
         str(card.evidence),
     )
 
 
-def _promised(card: CurveCard) -> bool:
+def promised(card: CurveCard) -> bool:
+    """False where only the estimate says how much a card holds: nothing is promised on it."""
     return card.surely_up_to is not None or card.estimate_up_to is None
 
 

@@ -11,7 +11,7 @@ from gpufit.memory.adapt import Predicts
 from gpufit.memory.growth import CacheGrowth
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Profile, Record
+from gpufit.profile.record import Engine, Evidence, ModelInfo, Profile, Record, weakest
 from gpufit.report.document import FitDocument, Scenario
 
 SCHEMA_VERSION = 1
@@ -27,6 +27,8 @@ class GrowthPoint(Record, frozen=True, kw_only=True):
 
     tokens: int
     cache_bytes: int
+    evidence: Evidence
+    """That of the growth; `scaled` beyond the longest sequence that was run."""
 
 
 class GrowthStep(Record, frozen=True, kw_only=True):
@@ -47,9 +49,12 @@ class GrowthDocument(Record, frozen=True, kw_only=True):
     gpufit_version: str = __version__
     profile: str
     """The file it was read from."""
+    measured_on: str
     model: ModelInfo
     engine: Engine
+    holds_for: str
     evidence: Evidence
+    """The weakest in the document."""
     scenario: Scenario
     growth: CacheGrowth | None
     why_none: str
@@ -57,9 +62,12 @@ class GrowthDocument(Record, frozen=True, kw_only=True):
     sequence_bytes: int | None
     """What the cache of one sequence holds at the end of the scenario."""
     all_sequences_bytes: int | None
+    sequence_evidence: Evidence | None
+    """Of both; null where they are."""
     points: tuple[GrowthPoint, ...]
     """One sequence, from none to the longest that is drawn; with the knee among them."""
     steps: tuple[GrowthStep, ...]
+    notes: tuple[str, ...]
 
 
 def build_growth_document(predictor: Predicts, document: FitDocument) -> GrowthDocument:
@@ -70,18 +78,23 @@ def build_growth_document(predictor: Predicts, document: FitDocument) -> GrowthD
     everything = None
     if growth is not None and sequence is not None:
         everything = growth.shared_bytes + shape.concurrency * sequence
+    steps = _steps(predictor, shape)
     return GrowthDocument(
         profile=document.profile,
+        measured_on=document.measured_on,
         model=document.model,
         engine=document.engine,
-        evidence=document.evidence,
+        holds_for=document.holds_for,
+        evidence=weakest([document.evidence, *(step.evidence for step in steps)]),
         scenario=scenario,
         growth=growth,
         why_none="" if growth is not None else why_none(predictor.profile),
         sequence_bytes=sequence,
         all_sequences_bytes=everything,
+        sequence_evidence=None if growth is None else _evidence(growth, predictor.profile, shape.cached_tokens),
         points=() if growth is None else _points(growth, predictor.profile, shape),
-        steps=_steps(predictor, shape),
+        steps=steps,
+        notes=document.notes,
     )
 
 
@@ -111,8 +124,17 @@ def _points(growth: CacheGrowth, profile: Profile, shape: Shape) -> tuple[Growth
     end = end if limit is None else min(end, max(limit, shape.cached_tokens))
     places = {end * at // POINTS for at in range(POINTS + 1)} | {growth.knee_tokens or 0, shape.cached_tokens}
     return tuple(
-        GrowthPoint(tokens=place, cache_bytes=cache_of(growth, place)) for place in sorted(places) if place <= end
+        GrowthPoint(tokens=at, cache_bytes=cache_of(growth, at), evidence=_evidence(growth, profile, at))
+        for at in sorted(places)
+        if at <= end
     )
+
+
+def _evidence(growth: CacheGrowth, profile: Profile, tokens: int) -> Evidence:
+    """That of the growth at a length: rules reach as far as one likes, runs as far as they went."""
+    model = profile.memory_model
+    beyond = model is not None and not model.untested and tokens > model.max_cached_tokens
+    return weakest([growth.evidence, Evidence.SCALED]) if beyond else growth.evidence
 
 
 def _steps(predictor: Predicts, shape: Shape) -> tuple[GrowthStep, ...]:

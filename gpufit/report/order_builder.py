@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpufit.advice.arrangements import planned_as
 from gpufit.advice.lots import to_the_cent
 from gpufit.advice.machines import cards_in_one, machine_words, machines_for, spanning_words
 from gpufit.advice.pieces import parts
 from gpufit.advice.plan import Ask, Plan, TermOption
 from gpufit.advice.terms import HOURS_A_DAY, PURPOSES
 from gpufit.advice.throughput import NoThroughput
-from gpufit.advice.verdict import Verdict, arrangement_of
+from gpufit.advice.verdict import Verdict
 from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
@@ -18,7 +19,6 @@ from gpufit.profile.record import Evidence
 from gpufit.report.basis import held_out_error
 from gpufit.report.order_checks import arrival_checks, to_save
 from gpufit.report.order_document import (
-    Check,
     Cost,
     Idle,
     Margin,
@@ -30,8 +30,9 @@ from gpufit.report.order_document import (
     Worker,
 )
 from gpufit.report.order_environment import environment_rows
+from gpufit.report.order_held import held_otherwise, not_run_so, quantiser_of
 from gpufit.report.order_judged import Judged, blockers, spread_words, unproven
-from gpufit.report.order_notes import better_use, work_notes
+from gpufit.report.order_notes import better_use, other_plan, work_notes
 from gpufit.report.order_pieces import completion_of, pieces_of
 from gpufit.units import counted
 
@@ -40,16 +41,14 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
     """Put plan and figures together. Without a plan, since none that was tried serves the scenario, the document says
     why and names nothing to order."""
     row, worker = judged.row, judged.worker
-    against = tuple(blockers(judged, plan, ask))
+    devices = 0 if plan is None else plan.lots.cards * judged.card.devices_per_card
+    checks = () if plan is None else tuple(arrival_checks(judged, devices, plan, ask))
+    against = (*blockers(judged, plan, ask), *not_run_so(judged, checks))
     readiness = Readiness.NOT_READY if against else Readiness.READY_UNPROVEN if unproven(judged) else Readiness.READY
     cost = _cost(plan, judged, book)
-    devices = 0 if plan is None else plan.lots.cards * judged.card.devices_per_card
     workers = () if plan is None else tuple(_workers(plan, judged, ask.volume.inputs))
     profile = judged.profile
     origin = Evidence.COMPUTED if profile is None else profile.evidence
-    checks: tuple[Check, ...] = ()
-    if plan is not None:
-        checks = tuple(arrival_checks(judged, devices, plan, ask))
     return OrderDocument(
         evidence=row.evidence,
         ready=not against,
@@ -64,6 +63,7 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         engine=worker.engine,
         scenario=judged.scenario,
         scenario_ran=worker.scenario_ran,
+        held=held_otherwise(judged),
         card=_card(judged, plan),
         idle=None if plan is None else _idle(plan, cost, row.verdict is Verdict.FITS),
         term_days=None if plan is None else plan.term_days,
@@ -74,20 +74,13 @@ def build_order_document(judged: Judged, plan: Plan | None, ask: Ask, book: Offe
         workers=workers,
         pieces=None if plan is None else pieces_of(ask.volume.inputs, plan.workers, ask.piece_inputs),
         completion=None if plan is None else completion_of(ask.volume.inputs),
-        environment=environment_rows(worker.engine, judged.ran, origin, judged.card),
+        environment=environment_rows(worker.engine, judged.ran, origin, judged.card, quantiser_of(judged)),
         margin=_margin(judged),
         checks=checks,
         save=() if plan is None else to_save(worker.model, worker.precision, checks),
         assumptions=(*_assumed(plan, ask), *worker.assumptions),
         notes=tuple(_notes(judged, plan, ask, cost, book)),
     )
-
-
-def _arrangement(judged: Judged, plan: Plan) -> str:
-    """What `gpufit fit` calls it where it divides a copy alike; each of several workers may take fewer devices."""
-    fitted = judged.asked.cards[0].arrangements[:1]
-    alike = [one for one in fitted if one.tensor_parallel_size * one.pipeline_parallel_size == judged.over.count > 1]
-    return alike[0].arrangement if alike else str(arrangement_of(plan.workers, judged.over))
 
 
 def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
@@ -98,7 +91,7 @@ def _card(judged: Judged, plan: Plan | None) -> OrderedCard:
         name=card.display_name,
         form_factor=card.form_factor,
         devices_per_card=card.devices_per_card,
-        arrangement=None if plan is None else _arrangement(judged, plan),
+        arrangement=None if plan is None else str(planned_as(plan.workers, judged.over)),
         ranks=judged.over.count,
         tensor_parallel_size=judged.over.tensor,
         pipeline_parallel_size=judged.over.stages,
@@ -194,6 +187,12 @@ def _workers(plan: Plan, judged: Judged, inputs: int | None) -> Iterator[Worker]
         )
 
 
+def _held_out_error(judged: Judged) -> float | None:
+    """That of the run's model, which tells nothing of figures that are worked out for a model held otherwise."""
+    profile = judged.profile
+    return None if profile is None or not judged.held.as_profiled else held_out_error(profile)
+
+
 def _margin(judged: Judged) -> Margin:
     row = judged.row
     return Margin(
@@ -210,7 +209,7 @@ def _margin(judged: Judged) -> Margin:
         max_concurrency=row.max_concurrency,
         binding_phase=row.binding.phase,
         binding_part=row.binding.part,
-        held_out_error=None if judged.profile is None else held_out_error(judged.profile),
+        held_out_error=_held_out_error(judged),
         evidence=row.evidence,
     )
 
@@ -234,6 +233,7 @@ def _assumed(plan: Plan | None, ask: Ask) -> Iterator[str]:
 def _notes(judged: Judged, plan: Plan | None, ask: Ask, cost: Cost, book: OfferBook) -> Iterator[str]:
     if plan is not None:
         yield from work_notes(plan, ask, judged.concurrency)
+        yield from other_plan(plan, ask, judged.asked.cards[0])
         if judged.row.verdict is Verdict.FITS:
             yield from better_use(plan, ask, judged.at_once, judged.card, cost, book)
     yield from judged.worker.notes

@@ -6,7 +6,6 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from msgspec import structs
 
@@ -14,11 +13,10 @@ from gpufit.advice.machines import devices_in_one, spans
 from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
-from gpufit.architecture.quantization.registry import CHECKPOINT
 from gpufit.catalog.record import Card
-from gpufit.memory.carry import missing_dtype
-from gpufit.profile.record import ModelInfo, Precision, Profile, Workload
+from gpufit.profile.record import ModelInfo, Precision
 from gpufit.report.document import CardRow, FitDocument, Scenario
+from gpufit.report.order_again import Again
 from gpufit.report.order_document import Check, Saved
 from gpufit.report.order_environment import least_driver_for, torch_seen
 from gpufit.report.order_judged import Judged
@@ -37,13 +35,10 @@ _TORCH = (
     "[torch.cuda.get_device_properties(i).total_memory for i in range(n)])"
 )
 
-QUANTISED_AT_LOAD = ("torchao-int8wo", "torchao-float8wo", "bitsandbytes-int8", "bitsandbytes-nf4")
-"""What `gpufit profile --quantization` takes; all other methods need a checkpoint made beforehand."""
-
-_EVERYWHERE = "float16"
-"""A dtype that every card's matrix units take."""
-
 ARRIVAL = "arrival.json"
+
+MEASURED_HERE = "the model, measured here"
+"""The check that writes it."""
 
 
 def arrival_checks(judged: Judged, devices: int, plan: Plan, ask: Ask) -> list[Check]:
@@ -51,15 +46,15 @@ def arrival_checks(judged: Judged, devices: int, plan: Plan, ask: Ask) -> list[C
 
     `devices` are those of all that is ordered. One check decides whether the card holds the scenario.
     """
-    card, worker, row, profile = judged.card, judged.worker, judged.row, judged.profile
-    found = [_cards(judged, devices), *_links(card, judged.over), _torch(judged, devices)]
-    if profile is None:
+    worker, row, again = judged.worker, judged.row, judged.again
+    found = [_cards(judged, devices), *_links(judged.card, judged.over), _torch(judged, devices)]
+    if again is None:
         return [*found, *_started(worker, row), *_served(worker, row)]
-    if judged.over.count > 1:
-        return [*found, _watched(card, worker, row, judged.over)]
-    again = _Again.of(profile, card)
+    if judged.over.count > 1 or again.cannot:
+        return [*found, _watched(judged)]
     found += [_chain(again), *_predicted(judged, again), *_measured_again(worker, row, again)]
-    return [*found, _hours_again(judged, plan, ask.volume)] if ask.volume.stated else found
+    planned_again = ask.volume.stated or not judged.held.as_profiled
+    return [*found, _planned_again(judged, plan, ask.volume)] if planned_again else found
 
 
 def _cards(judged: Judged, devices: int) -> Check:
@@ -114,57 +109,26 @@ def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count} devices over all machines"
 
 
-def _watched(card: Card, worker: FitDocument, row: CardRow, over: Devices) -> Check:
-    """A divided model is started by its own launcher, which `gpufit profile` is not: memory is read beside it."""
-    scenario = worker.scenario
+def _watched(judged: Judged) -> Check:
+    """A divided model is started by its own launcher, which `gpufit profile` is not, and so is one that it cannot hold
+    so: memory is read beside it."""
+    scenario, row, count = judged.worker.scenario, judged.row, judged.over.count
+    held = "" if judged.held.as_profiled else f", with {judged.held.words},"
+    over, each, of_each = (f" over {count} devices", "on each ", " of each device") if count > 1 else ("", "", "")
     command = "nvidia-smi --query-gpu=index,memory.used --format=csv --loop=5"
     return Check(
-        title="the divided model, beside its first run",
-        command="amd-smi monitor --vram-usage --watch 5" if card.vendor == "AMD" else command,
-        expect=f"while your own start of the model over {over.count} devices serves "
-        f"{counted(scenario.concurrency, 'sequence')} of {counted(scenario.context_tokens, 'token')}: on each at most "
-        f"{format_size(row.need_upper_bytes)} ({row.need_upper_bytes // MIB:,} MiB). Memory in use counts blocks that "
-        "torch's allocator keeps free, too: above that, have your start print torch.cuda.max_memory_allocated() of "
-        "each device, and stop where it is more: this order counted on less",
+        title=f"the {'divided ' if count > 1 else ''}model, beside its first run",
+        command="amd-smi monitor --vram-usage --watch 5" if judged.card.vendor == "AMD" else command,
+        expect=f"while your own start of the model{over}{held} serves {counted(scenario.concurrency, 'sequence')} of "
+        f"{counted(scenario.context_tokens, 'token')}: {each}at most {format_size(row.need_upper_bytes)} "
+        f"({row.need_upper_bytes // MIB:,} MiB). Memory in use counts blocks that torch's allocator keeps free, too: "
+        f"above that, have your start print torch.cuda.max_memory_allocated(){of_each}, and stop where it is more: "
+        "this order counted on less",
         decides=True,
     )
 
 
-@dataclass(frozen=True)
-class _Again:
-    """How the model of a profile is run on the ordered card."""
-
-    model: tuple[str, ...]
-    """The model as commands take it, with its revision; QUANTISED_CHECKPOINT where it has to be made beforehand."""
-    loading: tuple[str, ...]
-    """Settings of its weights, as far as they are not defaults: what `gpufit check` takes, too."""
-    settings: tuple[str, ...]
-    """The other settings."""
-    beforehand: str
-    """What has to be done before, in words after a semicolon; empty where nothing has."""
-    as_before: bool
-    """Whether it is the very run of the profile: not where the card lacks its dtype, or a checkpoint is run instead."""
-
-    @classmethod
-    def of(cls, profile: Profile, card: Card) -> _Again:
-        """That of a profile on a card, in float16 where the card lacks the dtype that the model computed in."""
-        method, workload = profile.workload.quantization, profile.workload
-        lacks = missing_dtype(card, profile) is not None
-        if lacks:
-            name = "compute_dtype" if workload.compute_dtype else "dtype_requested"
-            workload = structs.replace(workload, **{name: _EVERYWHERE})
-        dtype = workload.dtype_requested
-        loading, settings = ("--dtype", dtype) if dtype != "auto" else (), _as_before(workload)
-        if method is not None and method not in QUANTISED_AT_LOAD:
-            words = f"; {CHECKPOINT} is the model quantised by {method} beforehand"
-            return cls((CHECKPOINT,), loading, settings, words, as_before=False)
-        revision = ("--revision", profile.model.revision) if profile.model.revision else ()
-        quantised = ("--quantization", method) if method else ()
-        model = (profile.model.source, *revision)
-        return cls(model, (*loading, *quantised), settings, "", as_before=not lacks)
-
-
-def _chain(again: _Again) -> Check:
+def _chain(again: Again) -> Check:
     return Check(
         title="the whole chain, once",
         command=shlex.join(["gpufit", "check", *again.model, *again.loading]),
@@ -172,7 +136,7 @@ def _chain(again: _Again) -> Check:
     )
 
 
-def _predicted(judged: Judged, again: _Again) -> Iterator[Check]:
+def _predicted(judged: Judged, again: Again) -> Iterator[Check]:
     """The profile's own run, where it lies in a file that can be taken along."""
     if judged.saved and again.as_before:
         yield Check(
@@ -183,10 +147,10 @@ def _predicted(judged: Judged, again: _Again) -> Iterator[Check]:
         )
 
 
-def _measured_again(worker: FitDocument, row: CardRow, again: _Again) -> Iterator[Check]:
+def _measured_again(worker: FitDocument, row: CardRow, again: Again) -> Iterator[Check]:
     shape = scenario_flags(worker.scenario)
     yield Check(
-        title="the model, measured here",
+        title=MEASURED_HERE,
         command=shlex.join(["gpufit", "profile", *again.model, *shape, *again.loading, *again.settings, "-o", ARRIVAL]),
         expect=f"one cell measured, exit status 0, no flag of a shared card{again.beforehand}",
     )
@@ -207,30 +171,23 @@ def scenario_flags(scenario: Scenario) -> list[str]:
     return [*flags, "--new-tokens", str(scenario.new_tokens)] if scenario.new_tokens else flags
 
 
-def _as_before(workload: Workload) -> tuple[str, ...]:
-    """The settings of the run that the order rests on beside those of its weights, as far as they are not defaults."""
-    flags = ["--kv-cache-dtype", workload.kv_cache_dtype] if workload.kv_cache_dtype != "auto" else []
-    if workload.cache_implementation != "dynamic":
-        flags += ["--cache-implementation", workload.cache_implementation]
-    flags += ["--compute-dtype", workload.compute_dtype] if workload.compute_dtype else []
-    flags += ["--keep-logits", workload.logits_kept] if workload.logits_kept != "last" else []
-    flags += ["--images", str(workload.images)] if workload.images else []
-    if workload.image_size is not None:
-        flags += ["--image-size", f"{workload.image_size[0]}x{workload.image_size[1]}"]
-    return tuple(flags)
-
-
-def _hours_again(judged: Judged, plan: Plan, volume: Volume) -> Check:
+def _planned_again(judged: Judged, plan: Plan, volume: Volume) -> Check:
+    """The order from what was measured: its hours, and of a model held otherwise whether it is ready at all."""
     amounts = [] if volume.inputs is None else ["--inputs", str(volume.inputs)]
     amounts += [] if volume.tokens is None else ["--tokens", str(volume.tokens)]
     spread = [*amounts, "--workers", str(plan.workers), "--term", str(plan.term_days)]
     # Shared out among the workers again, that is what each was measured with.
     together = structs.replace(judged.worker.scenario, concurrency=judged.at_once * plan.workers)
+    expect = "exit status 0: ready to order, on a run of the model held so"
+    if volume.stated:
+        expect = (
+            f"exit status 0: at this card's own throughput the work is done within {plan.term_days} days. If not, it "
+            "names the workers or the term that are enough"
+        )
     return Check(
-        title="the hours, from that run",
+        title="the hours, from that run" if volume.stated else "the order, from that run",
         command=shlex.join(["gpufit", "order", ARRIVAL, "--card", judged.card.id, *scenario_flags(together), *spread]),
-        expect=f"exit status 0: at this card's own throughput the work is done within {plan.term_days} days. If not, "
-        "it names the workers or the term that are enough",
+        expect=expect,
     )
 
 

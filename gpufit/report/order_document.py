@@ -206,7 +206,7 @@ class Margin(Record, frozen=True, kw_only=True):
     binding_part: str
     held_out_error: float | None
     """Largest |predicted - measured| / measured of `allocated` in cells that the memory model was not fitted on; null
-    where none were held out, or nothing was run."""
+    where none were held out, nothing was run, or the model is held otherwise than it was."""
     evidence: Evidence
 
 
@@ -225,6 +225,18 @@ class Saved(Record, frozen=True, kw_only=True):
 
     what: str
     how: str
+
+
+class HeldOtherwise(Record, frozen=True, kw_only=True):
+    """What the model is to be held and computed in, in place of what it was profiled in: every figure of memory is
+    worked out for it, and nothing was run so."""
+
+    words: str
+    """`weights FP8 and KV cache FP8`; `scenario` has each switch by itself."""
+    options: str
+    """What `gpufit profile` takes for it beside what the profile was made with; empty where it takes nothing for it."""
+    remarks: tuple[str, ...]
+    """What else comes with it, what has to be done beforehand, or why it cannot be run so, in words."""
 
 
 class OrderDocument(Record, frozen=True, kw_only=True):
@@ -252,9 +264,12 @@ class OrderDocument(Record, frozen=True, kw_only=True):
     of them."""
     engine: Engine
     scenario: Scenario
+    """The question: all sequences, over all workers; with what it is held in where that is not what was profiled."""
     scenario_ran: bool | None = None
-    """Whether the profile ran what one worker runs at once; null where rules answer, and nothing ran."""
-    """The question: all sequences, over all workers."""
+    """Whether the profile ran what one worker runs at once; null where rules answer (also for a model held otherwise
+    than it was profiled), and nothing ran."""
+    held: HeldOtherwise | None = None
+    """Null where the model is held as it was profiled, and for a start of a server."""
     card: OrderedCard
     idle: Idle | None
     """Null where nothing is ordered, or no card lies idle."""

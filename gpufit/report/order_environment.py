@@ -52,10 +52,11 @@ class _Stack:
 
 
 def environment_rows(
-    engine: Engine, environment: Environment | None, evidence: Evidence, card: Card
+    engine: Engine, environment: Environment | None, evidence: Evidence, card: Card, quantiser: str = ""
 ) -> tuple[EnvironmentRow, ...]:
-    """A row a component. `environment` is that of the run; None where nothing ran."""
-    return tuple(_rows(engine, environment, evidence, card))
+    """A row a component. `environment` is that of the run; None where nothing ran. `quantiser`: the package that holds
+    the model otherwise than the run did; empty where none does."""
+    return tuple(_rows(engine, environment, evidence, card, quantiser))
 
 
 def least_driver_for(engine: Engine, environment: Environment | None, card: Card) -> LeastDriver | None:
@@ -129,7 +130,9 @@ def _another_build(release: str) -> str:
     return f"{release}, in a build that the card takes"
 
 
-def _rows(engine: Engine, environment: Environment | None, evidence: Evidence, card: Card) -> Iterator[EnvironmentRow]:
+def _rows(
+    engine: Engine, environment: Environment | None, evidence: Evidence, card: Card, quantiser: str
+) -> Iterator[EnvironmentRow]:
     device = None if environment is None or environment.device.kind == "none" else environment.device
     versions = {} if environment is None else environment.versions
     software, stack = card.software, _stack(engine, environment, card)
@@ -148,6 +151,14 @@ def _rows(engine: Engine, environment: Environment | None, evidence: Evidence, c
     for name, version in versions.items():
         if name not in ("torch", engine.name, "gpufit"):
             yield _row(name, version, evidence, version, THIS_ORDER)
+    if quantiser and quantiser not in versions:
+        yield _row(
+            quantiser,
+            None,
+            evidence,
+            "a release for this torch: it holds the weights so, which nothing ran",
+            THIS_ORDER,
+        )
     for name, value in ({} if environment is None else environment.settings).items():
         yield _row(name, value, evidence, f"{value}: it changes memory", THIS_ORDER)
     if engine.name != _VLLM:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msgspec import structs
 
@@ -12,8 +12,10 @@ from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import HOURS_A_DAY
 from gpufit.advice.verdict import Devices, Verdict
 from gpufit.catalog.record import Card
+from gpufit.memory.held import Held
 from gpufit.profile.record import Environment, Evidence, Profile
 from gpufit.report.document import CardRow, FitDocument, Scenario
+from gpufit.report.order_again import Again
 from gpufit.report.order_environment import not_installable
 from gpufit.report.order_text import hours_figure, more_workers
 from gpufit.units import counted, format_size
@@ -36,6 +38,8 @@ class Judged:
     """Sequences at once that were asked for, over all workers."""
     saved: bool
     """Whether the profile lies in a file, which can be taken along."""
+    held: Held = field(default_factory=Held)
+    """What the profile was judged in."""
 
     @property
     def row(self) -> CardRow:
@@ -47,6 +51,11 @@ class Judged:
         """Where the figures were made; None where nothing ran."""
         profile = self.profile
         return None if profile is None or profile.evidence is Evidence.COMPUTED else profile.environment
+
+    @property
+    def again(self) -> Again | None:
+        """How the profile's model is run on the card; None for a start of vLLM."""
+        return None if self.profile is None else Again.of(self.profile, self.card, self.held)
 
     @property
     def scenario(self) -> Scenario:

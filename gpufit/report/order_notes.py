@@ -9,9 +9,25 @@ from gpufit.advice.terms import least_pace
 from gpufit.advice.throughput import NoThroughput
 from gpufit.catalog.offers import TERMS, OfferBook
 from gpufit.catalog.record import Card
+from gpufit.report.document import CardRow
 from gpufit.report.order_document import Cost
 from gpufit.report.order_text import money, more_workers
+from gpufit.report.plans import arrangement_words
 from gpufit.units import counted, format_figure
+
+
+def other_plan(plan: Plan, ask: Ask, row: CardRow) -> Iterator[str]:
+    """The first of `fit`'s plans for the card, where another was chosen for which more cards are paid; `row` is that of
+    all sequences."""
+    first = next(iter(row.arrangements), None)
+    if first is None or ask.workers is not None:
+        return
+    paid = first.lots * row.lot_size
+    if paid < plan.lots.cards:
+        yield (
+            f"{arrangement_words(first)}: {counted(paid, 'card')} in place of {plan.lots.cards:,} (--arrangement "
+            f"{first.arrangement})"
+        )
 
 
 def better_use(plan: Plan, ask: Ask, at_once: int, card: Card, cost: Cost, book: OfferBook) -> Iterator[str]:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from gpufit.profile.record import Evidence
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
-from gpufit.report.order_document import EnvironmentRow, Idle, Margin, OrderDocument, Readiness, TermFigures
+from gpufit.report.order_document import (
+    EnvironmentRow,
+    HeldOtherwise,
+    Idle,
+    Margin,
+    OrderDocument,
+    Readiness,
+    TermFigures,
+)
+from gpufit.report.summary import switched_words
 from gpufit.units import counted, format_figure, format_size, format_tokens
 
 Line = tuple[str, str]
@@ -49,7 +58,13 @@ def status(document: OrderDocument) -> str:
 def evidence_words(document: OrderDocument) -> str:
     """What the figures of memory rest on."""
     ran = document.scenario_ran
-    words = f"Figures of memory: {evidence_text(document.evidence, ran)}, made on {document.measured_on}."
+    if document.held is not None:
+        words = (
+            f"Figures of memory: {document.evidence}, worked out for {document.held.words} from a profile of "
+            f"{document.measured_on} that is not held so."
+        )
+    else:
+        words = f"Figures of memory: {evidence_text(document.evidence, ran)}, made on {document.measured_on}."
     if (document.evidence is Evidence.MEASURED and ran) or not document.checks:
         return words
     return f"{words} The checks on arrival measure them on the card itself."
@@ -59,7 +74,8 @@ def scenario_words(document: OrderDocument) -> str:
     """The question in one line."""
     scenario = document.scenario
     new = f" + {scenario.new_tokens} new" if scenario.new_tokens > 1 else ""
-    return f"context {format_tokens(scenario.context_tokens)}{new} tokens x {scenario.concurrency} at once"
+    context = format_tokens(scenario.context_tokens)
+    return f"context {context}{new} tokens x {scenario.concurrency} at once{switched_words(scenario)}"
 
 
 def ordered_lines(document: OrderDocument) -> list[Line]:
@@ -141,11 +157,18 @@ def purpose_lines(document: OrderDocument) -> list[Line]:
         ("figures hold for", document.holds_for),
         ("from", f"{document.profile}, {document.measured_on}"),
         ("scenario", scenario_words(document) + _all_at_once(document)),
+        *([] if document.held is None else [("held otherwise", held_words(document.held))]),
         ("work", _volume(document)),
     ]
     if document.workers:
         lines += [("throughput", throughput_words(document)), ("hours", hours_words(document))]
     return lines
+
+
+def held_words(held: HeldOtherwise) -> str:
+    """What is held otherwise, that it is worked out, and how it is had."""
+    options = f"gpufit profile takes {held.options} for it" if held.options else ""
+    return "; ".join((f"{held.words}: worked out, nothing was run so", *filter(None, (options, *held.remarks))))
 
 
 def _all_at_once(document: OrderDocument) -> str:

@@ -89,6 +89,18 @@ figure { margin: 0 }
 .halo { stroke: var(--halo); stroke-width: 4.5; stroke-opacity: .75 }
 .ceiling { stroke: var(--mark); stroke-width: 3 }
 .cut { fill: var(--mark); font-weight: 700; font-size: 18px; stroke: var(--halo); stroke-width: 3; paint-order: stroke }
+.chart { display: block; width: 100%; height: auto; font-size: 13px }
+.chart .plot { fill: none; stroke: var(--line) }
+.chart .grid { stroke: var(--line); stroke-width: .6 }
+.chart .tick { fill: var(--dim) }
+.chart .line { fill: none; stroke-width: 2.6; stroke-linejoin: round; stroke-linecap: round }
+.chart .level { stroke: var(--dim); stroke-width: 1.2 }
+.chart .level.strong { stroke: var(--mark); stroke-width: 2.4 }
+.chart .here { stroke: var(--mark); stroke-width: 1; stroke-dasharray: 2 3 }
+.chart .mark { fill: var(--mark); font-weight: 700; font-size: 15px }
+.chart .mark, .chart .name { stroke: var(--paper); stroke-width: 3.5; paint-order: stroke }
+.chart .name:not([fill]) { fill: var(--ink) }
+.chart .name .strong { font-weight: 700 }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .6rem 0; padding: .1rem .8rem }
 summary { cursor: pointer; font-weight: 600; padding: .35rem 0 }
 pre { background: var(--shade); border-radius: .4rem; padding: .6rem .8rem; white-space: pre-wrap; margin: .6rem 0 }
@@ -104,6 +116,8 @@ footer { margin-top: 2.5rem; padding-top: .6rem; border-top: 1px solid var(--lin
   h1 { font-size: 1.3rem }
   .facts { grid-template-columns: 1fr }
   .facts dd { margin-bottom: .4rem }
+  figure { overflow-x: auto }
+  .chart { min-width: 44rem }
   .bars li { grid-template-columns: 1fr; gap: .1rem; padding: .6rem 0 }
   th, td { padding: .35rem .5rem }
   tbody th { min-width: 7.5rem; max-width: 9rem }

@@ -52,15 +52,20 @@ class PrecisionDocument(Record, frozen=True, kw_only=True):
     """The weakest in the document."""
     profile: str
     """The file it was read from."""
+    measured_on: str
     model: ModelInfo
     engine: Engine
+    holds_for: str
     scenario: Scenario
     as_profiled: Precision
+    profile_evidence: Evidence
+    """Of what was found in the profile."""
     now: Precision
     """With the switches as they are set."""
     choices: tuple[SwitchChoice, ...]
     rules: tuple[str, ...]
     """How what is switched was worked out, a sentence each."""
+    notes: tuple[str, ...]
 
     def of(self, switch: str) -> tuple[SwitchChoice, ...]:
         """The positions of one switch."""
@@ -83,13 +88,17 @@ def build_precision_document(profile: Profile, document: FitDocument, held: Held
     return PrecisionDocument(
         evidence=weakest([document.evidence, *(one.evidence for one in every if one.evidence is not None)]),
         profile=document.profile,
+        measured_on=document.measured_on,
         model=document.model,
         engine=document.engine,
+        holds_for=document.holds_for,
         scenario=scenario,
         as_profiled=profile.precision,
+        profile_evidence=profile.evidence,
         now=document.precision,
         choices=every,
         rules=() if held.as_profiled else Otherwise(Predictor(profile), held).words,
+        notes=document.notes,
     )
 
 

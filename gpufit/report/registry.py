@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpufit.report.compare_document import CompareDocument
     from gpufit.report.document import FitDocument
     from gpufit.report.fits_document import FitsDocument
+    from gpufit.report.tabular import TabularReport
     from gpufit.report.verify_document import VerifyDocument
 
 FORMATS: dict[str, str] = {
@@ -44,6 +45,15 @@ VERIFY_FORMATS: dict[str, str] = {
     "json": "gpufit.report.verify_formats.json",
 }
 """Format name -> module, of a verification."""
+
+TABULAR_FORMATS: dict[str, str] = {
+    "csv": "gpufit.report.tabular_formats.csv",
+    "json": "gpufit.report.tabular_formats.json",
+    "xlsx": "gpufit.report.tabular_formats.xlsx",
+    "html": "gpufit.report.tabular_formats.html",
+    "markdown": "gpufit.report.tabular_formats.markdown",
+}
+"""Format name -> module, of a document with tables."""
 
 EXTENSIONS: dict[str, str] = {
     ".txt": "table",
@@ -104,6 +114,17 @@ class VerifyFormat(Protocol):
         ...
 
 
+class TabularFormat(Protocol):
+    """A module that renders documents with tables."""
+
+    BINARY: bool
+    """True when the output is not text and so is never written to a terminal."""
+
+    def render_tables(self, report: TabularReport) -> bytes:
+        """The whole output; the same report always gives the same bytes."""
+        ...
+
+
 def load_format(name: str) -> Format:
     """The module of a format. Raises UsageError for a name that is not one."""
     if name not in FORMATS:
@@ -133,6 +154,14 @@ def load_verify_format(name: str) -> VerifyFormat:
     if name not in VERIFY_FORMATS:
         raise UsageError(f"{name} holds no verification; choose one of {', '.join(VERIFY_FORMATS)}")
     module: VerifyFormat = importlib.import_module(VERIFY_FORMATS[name])
+    return module
+
+
+def load_tabular_format(name: str) -> TabularFormat:
+    """The module of a format of a document with tables. Raises UsageError for a name that is not one."""
+    if name not in TABULAR_FORMATS:
+        raise UsageError(f"{name!r} is no format of these tables; choose one of {', '.join(TABULAR_FORMATS)}")
+    module: TabularFormat = importlib.import_module(TABULAR_FORMATS[name])
     return module
 
 

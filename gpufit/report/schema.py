@@ -13,9 +13,14 @@ import msgspec
 from gpufit.profile.record import Profile
 from gpufit.report.check_document import CheckDocument
 from gpufit.report.compare_document import CompareDocument
+from gpufit.report.curve import CurveDocument
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
+from gpufit.report.growth import GrowthDocument
 from gpufit.report.order_document import OrderDocument
+from gpufit.report.precision import PrecisionDocument
+from gpufit.report.profiles import ProfilesDocument
+from gpufit.report.times import TimesDocument
 from gpufit.report.verify_document import VerifyDocument
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -27,6 +32,11 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "compare": (CompareDocument, "what `gpufit compare --json` writes"),
     "check": (CheckDocument, "what `gpufit check --json` writes"),
     "verify": (VerifyDocument, "what `gpufit verify --json` writes"),
+    "curve": (CurveDocument, "what key e of `gpufit tui` writes of the curve"),
+    "growth": (GrowthDocument, "what key e of `gpufit tui` writes of the growth"),
+    "precision": (PrecisionDocument, "what key e of `gpufit tui` writes of the precision"),
+    "times": (TimesDocument, "what key e of `gpufit tui` writes of the times"),
+    "profiles": (ProfilesDocument, "what key e of `gpufit tui` writes of the list of profiles"),
     "profile": (Profile, "a profile, as `gpufit profile`, `simulate` and `estimate --save` write it"),
 }
 """What has a schema: its record, and where it comes from."""

@@ -6,7 +6,19 @@ JSON keys are these fields' names; times are seconds, and what is not known is n
 from __future__ import annotations
 
 from gpufit import __version__
-from gpufit.profile.record import Cell, Engine, Evidence, Failed, Measured, ModelInfo, OutOfMemory, Profile, Record
+from gpufit.profile.record import (
+    Cell,
+    Engine,
+    Evidence,
+    Failed,
+    Measured,
+    ModelInfo,
+    OutOfMemory,
+    Precision,
+    Profile,
+    Record,
+)
+from gpufit.report.workload import workload_words
 
 SCHEMA_VERSION = 1
 
@@ -47,10 +59,13 @@ class TimesDocument(Record, frozen=True, kw_only=True):
     engine: Engine
     device: str
     """What it ran on: the times are this device's alone."""
+    precision: Precision
     evidence: Evidence
     rows: tuple[TimeRow, ...]
     why_none: str
     """Why nothing was timed, in words; empty where something was."""
+    notes: tuple[str, ...]
+    """What was run beside the shapes, and what of the device may have changed its times."""
 
     @property
     def timed(self) -> bool:
@@ -68,9 +83,11 @@ def build_times_document(profile: Profile, where: str) -> TimesDocument:
         model=profile.model,
         engine=profile.engine,
         device=profile.environment.device.name,
+        precision=profile.precision,
         evidence=profile.evidence,
         rows=rows,
         why_none="" if timed else _why_none(profile),
+        notes=(*workload_words(profile.workload), *profile.notes, *profile.environment.flags),
     )
 
 

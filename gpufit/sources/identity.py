@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gpufit.errors import UnreadableInputError, UsageError
+from gpufit.files import exists
 from gpufit.profile.record import Evidence, Profile
 from gpufit.sources.estimate.model import headers_fingerprint
 from gpufit.sources.model_files import folder
@@ -19,7 +20,7 @@ def model_of(profile: Profile, where: str, named: str | None) -> tuple[str, str 
     """
     model = profile.model
     text, revision = (model.source, model.revision) if named is None else (named, None)
-    if named is None and revision is None and not Path(text).exists():
+    if named is None and revision is None and not exists(Path(text)):
         raise UnreadableInputError(
             f"{where} is of {model.name}, read from {text}, which is not here; say where it is: --model MODEL"
         )

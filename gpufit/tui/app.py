@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import BindingType
 from textual.filter import LineFilter
 from textual.screen import ModalScreen, Screen
 from textual.theme import Theme
+from textual.worker import get_current_worker
 
 from gpufit.tui import state
 from gpufit.tui.export import Exports, with_picture
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.light import LightColours
+from gpufit.tui.messages import AnswerFound
 from gpufit.tui.screens.base import QuestionScreen, SessionScreen
 from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.help import HelpScreen
 from gpufit.tui.screens.quit import Quit, QuitScreen
-from gpufit.tui.session import Session
+from gpufit.tui.session import Question, Session
 from gpufit.tui.state import View
 
 if TYPE_CHECKING:
@@ -77,6 +81,10 @@ def keys_of(screen: Screen[object]) -> tuple[Key, ...]:
     return (*own, *(QUESTION if isinstance(screen, QuestionScreen) else ()))
 
 
+class _SomethingElseAskedError(Exception):
+    """An answer is not waited for any more."""
+
+
 class GpufitApp(App[None]):
     """Does no reading of its own: the session is loaded before it starts."""
 
@@ -91,13 +99,15 @@ class GpufitApp(App[None]):
     VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-short"), (44, "-tall")]  # type: ignore[misc]
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(EVERYWHERE)]
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, runner: Runner | None = None) -> None:
         super().__init__()
         self.session = session
         self.views = tuple(view for view in View if view in SCREENS)
         """The screens, in the order of their keys."""
-        self.runner: Runner | None = None
-        """Who holds the run; None until the screen for runs is opened."""
+        self._working = False
+        """Whether an answer is being worked out."""
+        self.runner = runner
+        """Who holds the run; None until the screen for runs is opened, unless one was given."""
         self._quits_with_the_run = False
 
     def on_mount(self) -> None:
@@ -179,6 +189,43 @@ class GpufitApp(App[None]):
             self.exit()
         elif isinstance(self.screen, SessionScreen) and self.screen.VIEW is View.RUN:
             self.draw_again()
+
+    def work_out(self) -> None:
+        """Have the rest of the answer worked out beside the screen, where it is wanted; one answer at a time."""
+        question = self.session.wanted
+        if question is not None and not self._working:
+            self._working = True
+            self._work_out(question)
+
+    @work(thread=True, group="answer")
+    def _work_out(self, question: Question) -> None:
+        worker = get_current_worker()
+
+        def between() -> None:
+            if worker.is_cancelled or not self.session.wants(question):
+                raise _SomethingElseAskedError
+
+        answer = None
+        with contextlib.suppress(_SomethingElseAskedError):
+            answer = self.session.work_out(question, between)
+        self.post_message(AnswerFound(question, answer))
+
+    def on_answer_found(self, message: AnswerFound) -> None:
+        """Draw the whole answer; where something else was asked meanwhile, go on with that."""
+        self._working = False
+        if message.answer is not None:
+            self.session.take_answer(message.question, message.answer)
+            if self.session.settled:
+                self.draw_again()
+        self.work_out()
+
+    @property
+    def still_grows(self) -> bool:
+        """Whether a run that goes on writes the profile on screen."""
+        run, session = None if self.runner is None else self.runner.state, self.session
+        if run is None or not (run.alive and run.output and session.profiles):
+            return False
+        return session.place_of(run.output) == session.state.profile
 
     def draw_again(self) -> None:
         """What is on show may have changed; a screen that is only being opened draws itself when it is there."""

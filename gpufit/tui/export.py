@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Protocol, runtime_checkable
 
-from gpufit.errors import UsageError
-from gpufit.files import refuse_own_input, write_output
+from gpufit.errors import UsageError, unreadable
+from gpufit.files import is_plain_file, refuse_own_input, typed_name, write_output
 from gpufit.report.compare_document import CompareDocument
 from gpufit.report.document import FitDocument
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import ORDER_EXTENSIONS, load_order_format
-from gpufit.report.registry import COMPARE_FORMATS, EXTENSIONS, load_compare_format, load_format
+from gpufit.report.registry import (
+    COMPARE_FORMATS,
+    EXTENSIONS,
+    load_compare_format,
+    load_format,
+    load_tabular_format,
+)
+from gpufit.report.tabular import TabularReport
 
 PICTURE = ".svg"
 
@@ -57,6 +63,14 @@ _COMPARE_WORDS = {
     ".md": "Markdown",
     ".txt": "the tables of the command line",
 }
+_TABLE_WORDS = {
+    "curve": "a row for each card, then for each phase and place",
+    "growth": "rows of its figures, of what more costs, of each length",
+    "precision": "a row for each dtype, then for each switch's positions",
+    "times": "a row for each cell",
+    "profiles": "a row for each profile",
+}
+"""What a CSV of each kind holds."""
 _ORDER_WORDS = {
     ".md": "the order file, to read and to send",
     ".xlsx": "a workbook: order, workers, checks",
@@ -95,6 +109,39 @@ def of_order(document: OrderDocument) -> Exportable:
     return Exportable(name, _ORDER_WORDS, render, (document.profile,))
 
 
+def of_tables(report: TabularReport, name: str, inputs: tuple[str, ...] = ()) -> Exportable:
+    """A document with tables."""
+
+    def render(ending: str) -> bytes:
+        return load_tabular_format(EXTENSIONS[ending]).render_tables(report)
+
+    return Exportable(_stem(name, report.kind), _words_of(report), render, inputs)
+
+
+def _words_of(report: TabularReport) -> dict[str, str]:
+    drawn = report.chart is not None
+    return {
+        ".csv": _TABLE_WORDS[report.kind],
+        ".json": "every figure, sizes in whole bytes",
+        ".xlsx": f"a workbook: {'its chart, ' if drawn else ''}a sheet a table",
+        ".html": f"a page to send{', with its chart' if drawn else ''}",
+        ".md": "Markdown",
+    }
+
+
+def of_run(output: str) -> Exportable:
+    """A copy of the profile that a run writes, as far as it has come."""
+
+    def render(ending: str) -> bytes:
+        try:
+            return Path(output).read_bytes()
+        except OSError as error:
+            raise unreadable(output, error) from error
+
+    words = {".json": "a copy of its profile, with every cell that is finished"}
+    return Exportable(_stem(PurePath(output).stem, "copy"), words, render, (output,))
+
+
 def with_picture(made: Exportable | None, name: str, svg: str) -> Exportable:
     """The same with a picture of the screen; of a screen without documents, the picture alone."""
     found = made or Exportable(_stem("gpufit", name), {}, lambda ending: b"")
@@ -125,8 +172,13 @@ def with_ending(path: str, ending: str) -> str:
 
 
 def place_of(named: str) -> Path:
-    """Where somebody's file lies."""
-    return Path(os.path.expanduser(named.strip()))  # noqa: PTH111 (Path's raises for a user who is not there)
+    """Where somebody's file lies. Raises UsageError for what no file can be named."""
+    return Path(typed_name(named))
+
+
+def is_there(named: str) -> bool:
+    """Whether a file would be replaced. Raises UsageError for what no file can be named."""
+    return is_plain_file(place_of(named))
 
 
 def write(made: Exportable, named: str) -> str:

@@ -202,7 +202,7 @@ ORDER: tuple[Key, ...] = (
     Key(keys="s", action="next_sort", shown="s", footer="sort",
         words="order: as the cards are listed, or lowest total first (each currency by itself)"),
     Key(keys="enter", action="open", shown="enter", footer="order", sign="enter",
-        words="the order file of this card: say how much work, see it, write it"),
+        words="the order file of this line: say how much work, see it, write it"),
 )  # fmt: skip
 
 ORDER_FILE: tuple[Key, ...] = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import NamedTuple
 
 from gpufit import flows
 from gpufit.errors import GpufitError, UsageError
+from gpufit.files import typed_name
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
 from gpufit.sources.estimate.request import EstimateRequest
@@ -74,7 +74,7 @@ def read_profile(path: Path) -> LoadedProfile | UnfinishedProfile:
 def profile_named(text: str) -> LoadedProfile | UnfinishedProfile:
     """What somebody typed: a profile's file is read, a model is estimated. Raises UsageError or UnreadableInputError,
     each in one line."""
-    name = os.path.expanduser(text.strip())  # noqa: PTH111 (Path's raises for a user who is not there)
+    name = typed_name(text)
     if not flows.names_model(name):
         return read_profile(Path(name))
     profile = flows.estimate(EstimateRequest(name))

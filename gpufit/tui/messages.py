@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from gpufit.memory.held import Held
+from gpufit.report.document import FitDocument
 from gpufit.report.order_document import OrderDocument
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
+from gpufit.tui.session import Question
 from gpufit.tui.state import Axis, View
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass
@@ -121,3 +127,12 @@ class Exported(Message):
     """What a browser is to save; None where it is on disk already."""
     problem: str = ""
     """Why nothing was done, in words."""
+
+
+@dataclass
+class AnswerFound(Message):
+    """The whole answer to a question has been worked out."""
+
+    question: Question
+    answer: FitDocument | str | None
+    """The document, or in words why there is none; None: it was given up, as something else was asked."""

@@ -43,8 +43,6 @@ class OrderLine:
     """With that arrangement, and the prices of that seller, alone."""
     book: BookFigures | None
     """None without any offer."""
-    best: bool
-    """Whether it is the card's arrangement with the fewest cards, which an order file is made of."""
 
     @property
     def plan(self) -> ArrangementFigures | None:
@@ -77,10 +75,9 @@ def order_lines(document: FitDocument, rows: Iterable[CardRow], ordering: Orderi
     somebody offers before what nobody does, and what has no price last."""
     books = {book.name: book for book in document.offer_books}
     lines = [
-        OrderLine(sold, books.get(sold.prices[0].book) if sold.prices else None, arranged is arrangements[0])
+        OrderLine(sold, books.get(sold.prices[0].book) if sold.prices else None)
         for row in rows
-        for arrangements in (by_arrangement(row),)
-        for arranged in arrangements
+        for arranged in by_arrangement(row)
         for sold in by_seller(arranged)
     ]
     by_total = ordering.sort is OrderSort.TOTAL

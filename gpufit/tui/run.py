@@ -20,7 +20,9 @@ def run_tui(paths: Sequence[Path], catalog_dir: Path | None = None, offers: Sequ
     """Show profiles until the user quits; in words what could not be kept of the view. Raises what `load_session`
     raises."""
     kept, problem = load_kept(state_path())
-    session = load_session(paths, catalog_dir, offers, datetime.date.today(), kept, [problem] if problem else [])
+    session = load_session(
+        paths, catalog_dir, offers, datetime.date.today(), kept, [problem] if problem else [], verdicts_first=True
+    )
     GpufitApp(session).run()
     return save_kept(session.keep(kept), state_path())
 
@@ -32,17 +34,22 @@ def load_session(
     today: datetime.date,
     kept: Kept | None = None,
     problems: Sequence[str] = (),
+    *,
+    verdicts_first: bool = False,
 ) -> Session:
     """Everything that the app shows: profiles (those of the profiles folder when none is named, newest first).
 
-    `offers` names books as `flows.choose_offers` takes them, whose prices age by `today`. Raises UnreadableInputError
+    `offers` names books as `flows.choose_offers` takes them, whose prices age by `today`; with
+    `verdicts_first` the session answers in two steps, for somebody who waits. Raises UnreadableInputError
     for a catalog that cannot be read, UsageError for a book that is not there; a profile that cannot be read is a line
     on the screen instead.
     """
     catalog = load_catalog(catalog_dir)
     found = read_profiles(paths or find_profiles(profiles_dir()))
     chosen = choose_offers(catalog, offers, today)
-    session = Session(found.profiles, catalog, chosen, [*problems, *found.problems], found.unfinished)
+    session = Session(
+        found.profiles, catalog, chosen, [*problems, *found.problems], found.unfinished, verdicts_first=verdicts_first
+    )
     if kept is not None:
         session.restore(kept)
     return session

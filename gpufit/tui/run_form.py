@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from gpufit.errors import UsageError
+from gpufit.files import from_home, typed_name
 from gpufit.sources.estimate.request import (
     ATTENTION,
     DEFAULT_CONTEXT_TOKENS,
@@ -87,6 +88,7 @@ KEEP, GO_ON, REPLACE = "leave it", "go on with it", "replace it"
 """What to do with a file that is there."""
 
 _ON_OFF = ("no", "yes")
+_PATHS = ("model", "output")
 _AUTO = "auto"
 
 
@@ -223,10 +225,10 @@ def request_of(form: Form) -> RunRequest:
 
 def command_of(form: Form) -> str:
     """The command line that asks for the same."""
-    words = ["gpufit", str(form.kind), form.value("model") or "MODEL"]
+    words = ["gpufit", str(form.kind), _in_a_shell(form, "model") or "MODEL"]
     for one in FIELDS[form.kind]:
         if one.flag and _given(form, one):
-            words += [one.flag] if one.choices == _ON_OFF else [one.flag, form.value(one.name)]
+            words += [one.flag] if one.choices == _ON_OFF else [one.flag, _in_a_shell(form, one.name)]
     chosen = form.value("existing")
     if form.kind is not Kind.ESTIMATE and chosen != KEEP:
         words.append("--resume" if chosen == GO_ON else "--force")
@@ -261,14 +263,23 @@ def _chosen(form: Form, name: str, default: str) -> str | None:
     return None if chosen == default else chosen
 
 
+def _in_a_shell(form: Form, name: str) -> str:
+    """A value as a shell takes it in quotes, in which `~` would be a name like any other."""
+    return from_home(form.value(name)) if name in _PATHS else form.value(name)
+
+
+def _model(form: Form) -> str:
+    return _or(form, "model", lambda text, title: typed_name(text), "")
+
+
 def _path(form: Form) -> Path | None:
-    return Path(form.value("output")) if form.value("output") else None
+    return _read(form, "output", lambda text, title: Path(typed_name(text)))
 
 
 def _shared(form: Form) -> dict[str, Any]:
     """What runs on a device and on fake tensors are both asked."""
     return {
-        "model": form.value("model"),
+        "model": _model(form),
         "output": _path(form),
         "contexts": _read(form, "context", parse_counts),
         "concurrencies": _read(form, "concurrency", parse_counts),
@@ -317,7 +328,7 @@ def _simulation(form: Form) -> ProfileRequest:
 
 def _estimate(form: Form) -> EstimateRequest:
     return EstimateRequest(
-        model=form.value("model"),
+        model=_model(form),
         context_tokens=_read(form, "context", parse_count),
         concurrency=_or(form, "concurrency", parse_count, 1),
         new_tokens=_read(form, "new_tokens", parse_count),

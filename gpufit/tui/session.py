@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -23,8 +23,23 @@ from gpufit.tui.kept import Kept, KeptShape
 from gpufit.tui.listing import first_that_fits, listed_rows
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 
-_Question = tuple[str, str, int, Shape, Held]
-"""File, when the profile was made and how many cells it has: a file may be written anew while it is on show."""
+
+@dataclass(frozen=True)
+class Question:
+    """What a profile is asked."""
+
+    loaded: LoadedProfile
+    shape: Shape
+    held: Held
+
+    @property
+    def key(self) -> tuple[str, str, int, Shape, Held]:
+        """The same question has the same key. A file may be written anew while it is on show: when the profile was
+        made and how many cells it has belongs to it."""
+        profile = self.loaded.profile
+        return (self.loaded.where, profile.created_at, len(profile.cells), self.shape, self.held)
+
+
 _MOST_ANSWERS = 256
 """Kept at once; the oldest goes first."""
 
@@ -43,7 +58,13 @@ class Session:
         offers: Offers,
         problems: Sequence[str] = (),
         unfinished: Sequence[UnfinishedProfile] = (),
+        *,
+        verdicts_first: bool = False,
     ) -> None:
+        self.verdicts_first = verdicts_first
+        """Verdicts answer a state at once; the rest is `wanted`, for somebody else to work out."""
+        self.wanted: Question | None = None
+        """The question of the state, while its answer is verdicts alone."""
         self.catalog, self.offers = catalog, offers
         self.problems = tuple(problems)
         """What could not be read, a line each."""
@@ -60,7 +81,7 @@ class Session:
         """Why there is no answer, in words."""
         self.rows: tuple[CardRow, ...] = ()
         """The rows of the document that are listed, in their order on screen."""
-        self._answers: dict[_Question, FitDocument | str] = {}
+        self._answers: dict[tuple[str, str, int, Shape, Held], FitDocument | str] = {}
         self.hold(profiles)
 
     @property
@@ -139,7 +160,7 @@ class Session:
 
     def go(self, to: state.ViewState) -> None:
         """Make `to` the state and answer what it asks."""
-        answer = self.answer(to)
+        answer = self._first_answer(to) if self.verdicts_first else self.answer(to)
         self.document = None if isinstance(answer, str) else answer
         self.why_not = answer if isinstance(answer, str) else ""
         if self.document is None:
@@ -148,45 +169,100 @@ class Session:
         self.rows = listed_rows(self.document.cards, to.listing, self.cards_by_id)
         self.state = state.show(to, [row.card for row in self.rows])
 
+    @property
+    def settled(self) -> bool:
+        """Whether the document is the whole answer, and not the verdicts alone."""
+        return self.wanted is None
+
+    def settle(self) -> None:
+        """Have the whole answer now."""
+        if self.wanted is not None:
+            self.take_answer(self.wanted, self.work_out(self.wanted))
+
+    def work_out(self, question: Question, between: Callable[[], None] | None = None) -> FitDocument | str:
+        """The document for a question, or in words why there is none. Changes nothing here, so that another thread may
+        do it; `between` is called now and then, and may raise to give up."""
+        return self._worked_out(question, self.catalog.cards, between)
+
+    def _worked_out(
+        self, question: Question, cards: Sequence[Card], between: Callable[[], None] | None = None
+    ) -> FitDocument | str:
+        profile, where = question.loaded.profile, question.loaded.where
+        try:
+            return flows.judge_cards(
+                profile, where, question.shape, self.catalog, self.offers, cards, question.held, between
+            )
+        except UsageError as error:
+            return str(error)
+
+    def take_answer(self, question: Question, answer: FitDocument | str) -> None:
+        """Note the answer to a question; where that is still the one asked, it is the document."""
+        self._note(question, answer)
+        if self.wants(question):
+            self.go(self.state)
+
+    def wants(self, question: Question) -> bool:
+        """Whether a question is the one whose whole answer is waited for."""
+        return self.wanted is not None and self.wanted.key == question.key
+
     def answer(self, to: state.ViewState) -> FitDocument | str:
         """The document for a state's question, or in words why there is none. Asked once for each question."""
         if not self.profiles:
             return "no profile"
-        loaded = self.profiles[to.profile]
-        profile = loaded.profile
-        key = (loaded.where, profile.created_at, len(profile.cells), to.shape, to.held)
-        if key not in self._answers:
-            if len(self._answers) >= _MOST_ANSWERS:
-                del self._answers[next(iter(self._answers))]
-            try:
-                self._answers[key] = self._fit(loaded, to)
-            except UsageError as error:
-                self._answers[key] = str(error)
-        return self._answers[key]
+        question = self._question(to)
+        if question.key not in self._answers:
+            self._note(question, self.work_out(question))
+        return self._answers[question.key]
 
-    def _fit(self, loaded: LoadedProfile, to: state.ViewState, cards: Sequence[Card] = ()) -> FitDocument:
-        return flows.fit(loaded.profile, loaded.where, to.shape, self.catalog, self.offers, cards, held=to.held)
+    def _first_answer(self, to: state.ViewState) -> FitDocument | str:
+        """The same, as far as it is known at once."""
+        if not self.profiles or self._question(to).key in self._answers:
+            self.wanted = None
+            return self.answer(to)
+        question = self._question(to)
+        if self.document is not None and self.wants(question):
+            return self.document
+        self.wanted, loaded = None, question.loaded
+        try:
+            found = flows.verdicts(
+                loaded.profile, loaded.where, question.shape, self.catalog, self.offers, question.held
+            )
+        except UsageError as error:
+            self._note(question, str(error))
+            return str(error)
+        self.wanted = question
+        return found
+
+    def _question(self, to: state.ViewState) -> Question:
+        return Question(self.profiles[to.profile], to.shape, to.held)
+
+    def _note(self, question: Question, answer: FitDocument | str) -> None:
+        if len(self._answers) >= _MOST_ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        self._answers[question.key] = answer
 
     def listed(self) -> FitDocument | None:
-        """The answer for the cards that are listed, in their order; None where there is none."""
-        if self.document is None or self.loaded is None or not self.rows:
+        """The whole answer for the cards that are listed, in their order; None where there is none."""
+        self.settle()
+        if self.document is None or not self.rows:
             return None
         if len(self.rows) == len(self.document.cards):
             return msgspec.structs.replace(self.document, cards=self.rows)
         # What a document says of all its cards together is asked again for fewer.
-        return self._fit(self.loaded, self.state, [self.cards_by_id[row.card] for row in self.rows])
+        answer = self._worked_out(self._question(self.state), [self.cards_by_id[row.card] for row in self.rows])
+        return None if isinstance(answer, str) else answer
 
-    def order(self, card: str, book: BookFigures | None, ask: Ask) -> OrderDocument:
-        """The order of a card from one seller, at the state's scenario. Raises UsageError, in one line, where there is
-        none."""
+    def order(self, card: str, book: BookFigures | None, ask: Ask, arrangement: str | None = None) -> OrderDocument:
+        """The order of a card from one seller, at the state's scenario and held as its switches say, taken in one of
+        the answer's ways (None: the one with the fewest cards). Raises UsageError, in one line, where there is none."""
+        from gpufit import flows_order
+
         loaded, now = self.loaded, self.state
         if loaded is None:
             raise UsageError("no profile to order for")
-        if not now.held.as_profiled:
-            raise UsageError("an order is for the model as it was profiled: r on the screen before goes back to that")
         books = tuple(one for one in self.offers.books if book is None or one.name == book.name)
         offers = replace(self.offers, books=books)
-        return flows.order(
+        return flows_order.order(
             loaded.profile,
             loaded.where,
             now.shape,
@@ -194,5 +270,7 @@ class Session:
             offers,
             self.cards_by_id[card],
             ask,
+            held=now.held,
+            arrangement=arrangement,
             saved=not flows.names_model(loaded.where),
         )

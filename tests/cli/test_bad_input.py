@@ -435,3 +435,30 @@ def test_a_standard_error_that_takes_nothing_does_not_change_the_answer(profile:
 )
 def test_a_limit_that_is_none(gpufit: Run, flag: str, value: str) -> None:
     refused(gpufit("profile", "anything", flag, value), 2, flag, repr(value))
+
+
+AT = ("--context", "512", "--concurrency", "4", "--new-tokens", "4")
+TOO_LONG = "x" * 300
+"""Longer than a file system takes (255 bytes)."""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fit", TOO_LONG],
+        ["fit", "PROFILE", *AT, "-o", f"{TOO_LONG}.csv"],
+        ["fit", "PROFILE", *AT, "-o", f"{TOO_LONG}/cards.csv"],
+        ["fit", "PROFILE", "--catalog", TOO_LONG],
+        ["compare", "PROFILE", f"{TOO_LONG}.json"],
+        ["catalog", "list", "--catalog", TOO_LONG],
+        ["catalog", "offers", "--template", "-o", f"{TOO_LONG}.toml"],
+        ["estimate", TOO_LONG],
+    ],
+)
+def test_a_name_too_long_for_a_file_is_said_in_words(
+    arguments: list[str], gpufit: Run, profile: Path, tmp_path: Path
+) -> None:
+    done = gpufit(*(str(profile) if one == "PROFILE" else one for one in arguments))
+    assert done.code == 3
+    assert "internal error" not in done.error
+    assert TOO_LONG in done.error

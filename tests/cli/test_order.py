@@ -385,3 +385,48 @@ def test_where_no_plan_serves_the_order_says_which_were_tried(gpufit: Run, giant
     )
     assert tried in done.stderr
     assert tried in done.stdout
+
+
+def test_a_switch_is_worked_out_and_status_1(gpufit: Run, profile: Path) -> None:
+    """Half of the cache's 20,000 B a token, 8,192 tokens of each of 16 sequences."""
+    asked = (profile, *SCENARIO, "--card", "l40s", "--term", "3")
+    was, now = as_json(gpufit, *asked), as_json(gpufit, *asked, "--if", "kv=fp8")
+    assert was["margin"]["need_bytes"] - now["margin"]["need_bytes"] == 10_000 * 8192 * 16
+    assert (now["readiness"], now["evidence"], now["scenario"]["kv_cache"]) == ("not_ready", "scaled", "FP8")
+    (row,) = json.loads(gpufit("fit", profile, *SCENARIO, "--card", "l40s", "--if", "kv=fp8", "--json").stdout)["cards"]
+    assert now["margin"]["need_upper_bytes"] == row["need_upper_bytes"], "fit says the same"
+    done = gpufit("order", *asked, "--if", "kv=fp8")
+    assert "not ready: nothing was run with KV cache FP8" in done.error
+    assert done.stdout.startswith("# Order: 1 card of")
+    assert "**Not ready to order.**" in done.stdout
+
+
+def test_a_start_of_vllm_takes_no_switch(gpufit: Run, model: Path) -> None:
+    done = gpufit("order", model, "--engine", "vllm", "--card", "l40s", "--term", "3", "--if", "kv=fp8")
+    assert (done.code, done.stdout) == (2, "")
+    assert "--if is for profiles; a start of vLLM takes --quantization" in done.error
+
+
+def test_the_arrangement_is_chosen_among_those_that_fit_lists(gpufit: Run, seventy: Path) -> None:
+    asked = (seventy, "--card", "h100-sxm-80gb", *SCENARIO)
+    (row,) = json.loads(gpufit("fit", *asked, "--json").stdout)["cards"]
+    plans = {one["arrangement"]: one for one in row["arrangements"]}
+    assert set(plans) == {"pipeline", "sharded"}
+    for name, plan in plans.items():
+        card = as_json(gpufit, *asked, "--term", "7", "--arrangement", name)["card"]
+        keys = ("arrangement", "cards_needed", "tensor_parallel_size", "pipeline_parallel_size", "lots", "machines")
+        assert {key: card[key] for key in keys} == {key: plan[key] for key in keys}
+    done = gpufit("order", *asked, "--term", "7", "--arrangement", "replicas")
+    assert (done.code, done.stdout) == (2, "")
+    few, more = (f"{one['arrangement']} ({one['cards_needed']} cards)" for one in row["arrangements"])
+    assert f"--arrangement replicas: no plan of h100-sxm-80gb for this scenario is so; it can be {few} or {more}" in (
+        done.stderr
+    )
+
+
+def test_a_start_of_vllm_is_arranged_as_it_was_chosen(gpufit: Run, giant: Path) -> None:
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--arrangement", "sharded", "--json")
+    assert done.code == 2
+    assert "it can be sharded+pipeline (16 cards)" in done.error
+    done = gpufit("order", str(giant), "--engine", "vllm", *GIANT, "--arrangement", "sharded+pipeline", "--json")
+    assert json.loads(done.stdout)["card"]["arrangement"] == "sharded+pipeline"

@@ -17,9 +17,28 @@ from gpufit.cli.main import build_parser, main
 PAGE = (REPOSITORY / "docs" / "ordering.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"````console\n\$ (gpufit order [^\n]+)\n(.*?)\n````", PAGE, re.DOTALL)
 
+EXCERPTS = re.findall(r"(?<!`)```console\n\$ (gpufit order [^\n]+)\n(.*?)\n```(?!`)", PAGE, re.DOTALL)
+
 
 def test_there_is_an_example() -> None:
     assert EXAMPLES
+    assert EXCERPTS
+
+
+@pytest.mark.parametrize(("command", "shown"), EXCERPTS)
+def test_an_excerpt_is_out_of_what_the_command_prints(
+    command: str,
+    shown: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
+    monkeypatch.chdir(tmp_path)
+    assert main(shlex.split(command)[1:]) == 1  # not ready
+    printed = capsysbinary.readouterr().out.decode()
+    for part in shown.split("…\n"):
+        assert part.rstrip("…\n") in printed
 
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)

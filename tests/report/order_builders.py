@@ -14,6 +14,7 @@ from gpufit.report.order_document import (
     Check,
     Cost,
     EnvironmentRow,
+    HeldOtherwise,
     Idle,
     Margin,
     OrderDocument,
@@ -50,7 +51,8 @@ def hard_order() -> OrderDocument:
         ),
         weights_read=True,
         engine=Engine(name="transformers", version="5.24.0", attention="sdpa"),
-        scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071),
+        scenario=Scenario(context_tokens=131_072, new_tokens=1000, concurrency=7, cached_tokens=132_071, weights="FP8"),
+        held=HeldOtherwise(words="weights FP8", options="--dtype '=größer|1'", remarks=("@a | <b>b</b>", "-c")),
         card=OrderedCard(
             card="x1|80gb",
             name="Größte Card ✓ 测试",

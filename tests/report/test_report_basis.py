@@ -10,7 +10,7 @@ from builders import make_card
 from model_files import REPOSITORY
 from msgspec import structs
 
-from gpufit import flows
+from gpufit import flows, flows_order
 from gpufit.advice.plan import Ask
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.catalog.record import Catalog
@@ -57,7 +57,7 @@ def test_every_text_says_so_beside_the_evidence(form: str) -> None:
 def test_an_order_says_so_of_its_figures_of_memory() -> None:
     said = []
     for shape in (RAN, BETWEEN):
-        document = flows.order(PROFILE, "p.json", shape, CATALOG, OFFERS, CARD, Ask(term_days=7))
+        document = flows_order.order(PROFILE, "p.json", shape, CATALOG, OFFERS, CARD, Ask(term_days=7))
         said.append(load_order_format("markdown").render_order(document).decode())
         assert document.scenario_ran == (shape == RAN)
     assert f"Figures of memory: {judged(BETWEEN).evidence}, {WORDS}, made on " in said[1]

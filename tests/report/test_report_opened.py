@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from order_builders import hard_order
 from public_models import CONFIGS
 from report_builders import hard_document
 from report_readers import BOOK, CATALOG, real_document, served_document
+from tabular_builders import REPORTS
 
 from gpufit import flows
 from gpufit.catalog.offers import Offer, OfferBook
@@ -31,7 +32,8 @@ from gpufit.memory.terms import Shape
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument, build_fits_document, named
 from gpufit.report.order_registry import load_order_format
-from gpufit.report.registry import load_format
+from gpufit.report.registry import load_format, load_tabular_format
+from gpufit.report.tabular import TabularReport
 from gpufit.sources.estimate.vllm import VllmRequest
 from scripts import look_at_reports as look
 
@@ -292,6 +294,21 @@ def test_the_page_is_no_wider_than_its_window(width: int, tmp_path: Path) -> Non
         assert look.page_size(path, width)[0] == width
     path.write_text(f"<!DOCTYPE html><body style='margin:0'><div style='width:{width + 300}px'>wide</div></body>")
     assert look.page_size(path, width)[0] == width + 300
+
+
+@has("chromium")
+@pytest.mark.parametrize("make", REPORTS.values(), ids=REPORTS)
+def test_a_page_of_tables_asks_for_nothing_and_is_no_wider_than_its_window(
+    make: Callable[[], TabularReport], tmp_path: Path
+) -> None:
+    content = load_tabular_format("html").render_tables(make())
+    asked, console = opened(content)
+    assert (asked, console) == (["report.test/report.html"], [])
+    path = tmp_path / "report.html"
+    path.write_bytes(content)
+    for width in (look.PHONE, look.SCREEN):
+        assert look.page_size(path, width)[0] == width
+    assert set(look.hidden_widths(path, look.SCREEN)) == {0}
 
 
 def crowded(folder: Path) -> Iterator[FitDocument]:

@@ -13,7 +13,7 @@ import pytest
 from builders import make_card, make_profile
 from public_models import CONFIGS
 
-from gpufit import flows
+from gpufit import flows_order
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
 from gpufit.catalog.offers import Offer, OfferBook, Offers
@@ -22,7 +22,7 @@ from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
-from gpufit.report.order_checks import QUANTISED_AT_LOAD
+from gpufit.report.order_again import QUANTISED_AT_LOAD
 from gpufit.report.order_document import EnvironmentRow, OrderDocument
 from gpufit.report.order_text import hours_words, status, term_holds, throughput_words
 from gpufit.sources.estimate.vllm import VllmRequest
@@ -76,7 +76,9 @@ def order(
     card: Card = CARD,
     books: tuple[OfferBook, ...] = (PAIRS,),
 ) -> OrderDocument:
-    return flows.order(profile or make_profile(), "p.json", shape, Catalog(cards=(card,)), offers(*books), card, ask)
+    return flows_order.order(
+        profile or make_profile(), "p.json", shape, Catalog(cards=(card,)), offers(*books), card, ask
+    )
 
 
 def test_one_card_of_a_pair_is_paid_for_and_idle() -> None:
@@ -305,7 +307,7 @@ def test_the_checks_name_the_cards_and_what_torch_has_to_see() -> None:
 
 
 def test_a_method_that_profile_cannot_apply_needs_a_checkpoint() -> None:
-    assert set(QUANTISED_AT_LOAD) == set(METHODS)
+    assert QUANTISED_AT_LOAD == METHODS
     chain, beforehand, *_ = order(Ask(term_days=7), profile=quantised("fp8")).checks[2:]
     assert "check QUANTISED_CHECKPOINT" in chain.command
     assert "profile QUANTISED_CHECKPOINT" in beforehand.command
@@ -431,7 +433,7 @@ def test_what_was_measured_on_the_card_is_ready_without_more() -> None:
 def test_an_order_made_of_a_model_has_no_profile_to_repeat() -> None:
     profile = make_profile(evidence=Evidence.COMPUTED)
     catalog, books = Catalog(cards=(CARD,)), offers(PAIRS)
-    document = flows.order(profile, "m", SHAPE, catalog, books, CARD, Ask(term_days=7), saved=False)
+    document = flows_order.order(profile, "m", SHAPE, catalog, books, CARD, Ask(term_days=7), saved=False)
     commands = [check.command for check in document.checks]
     assert not any("gpufit verify" in command for command in commands)
     assert f"gpufit check {profile.model.source}" in commands
@@ -546,7 +548,7 @@ def test_a_start_of_vllm_is_ordered_with_its_command(tmp_path_factory: pytest.Te
     request = VllmRequest(model=str(folder), max_model_len=16_384, concurrency=40, tensor_parallel=2)
     card = make_card("x1-80gb", 79.1)
     book = OfferBook(name="pairs", offers=(Offer(card="x1-80gb", lot_size=4),))
-    document = flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
+    document = flows_order.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
     workers = document.workers
     assert document.ready
     assert document.card.ranks == 2
@@ -577,7 +579,7 @@ def test_a_start_that_one_card_does_not_hold_is_ordered_over_as_many_ranks_as_ar
     request = VllmRequest(model=str(folder), max_model_len=4096, concurrency=8)
     card = make_card("x1-48gb", 44.42)
     book = OfferBook(name="threes", offers=(Offer(card="x1-48gb", lot_size=3),))
-    document = flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
+    document = flows_order.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(term_days=30))
     assert document.ready
     assert (document.card.ranks, document.card.cards_needed, document.card.cards_paid) == (2, 2, 3)
     assert document.card.arrangement == "sharded"
@@ -595,7 +597,7 @@ def vllm_order(folder: Path, version: str, card: Card, ask: Ask) -> OrderDocumen
     (folder / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-0.6B"]))
     request = VllmRequest(model=str(folder), max_model_len=1024, concurrency=40, engine_version=version)
     book = OfferBook(name="one", offers=(Offer(card=card.id, lot_size=1),))
-    return flows.order_start(request, Catalog(cards=(card,)), offers(book), card, ask)
+    return flows_order.order_start(request, Catalog(cards=(card,)), offers(book), card, ask)
 
 
 def test_a_release_of_vllm_is_installed_with_the_torch_that_it_pins(tmp_path: Path) -> None:
@@ -641,7 +643,7 @@ def test_named_workers_each_take_as_many_devices_as_their_share_needs(tmp_path: 
 
     def of(workers: int | None) -> OrderDocument:
         request = VllmRequest(model=str(folder), max_model_len=1024, concurrency=512)
-        return flows.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(7, workers=workers))
+        return flows_order.order_start(request, Catalog(cards=(card,)), offers(book), card, Ask(7, workers=workers))
 
     assert of(None).card.ranks > 1
     many = of(64)

@@ -7,8 +7,8 @@ import pkgutil
 import pytest
 
 from gpufit.errors import UsageError
-from gpufit.report import formats
-from gpufit.report.registry import EXTENSIONS, FORMATS, format_for, load_format
+from gpufit.report import formats, tabular_formats
+from gpufit.report.registry import EXTENSIONS, FORMATS, TABULAR_FORMATS, format_for, load_format, load_tabular_format
 
 
 def test_the_registry_and_the_folder_name_the_same_formats() -> None:
@@ -27,6 +27,25 @@ def test_every_format_has_a_renderer_a_docstring_and_says_whether_it_is_binary(n
     assert list(inspect.signature(module.render_fits).parameters) == ["documents"]
     assert module.render_fit.__doc__
     assert module.render_fits.__doc__
+
+
+def test_tables_have_a_module_for_each_of_their_formats() -> None:
+    modules = {
+        f"gpufit.report.tabular_formats.{module.name}" for module in pkgutil.iter_modules(tabular_formats.__path__)
+    }
+    assert set(TABULAR_FORMATS.values()) == modules
+    assert set(TABULAR_FORMATS) <= set(FORMATS)
+    for name in TABULAR_FORMATS:
+        module = importlib.import_module(TABULAR_FORMATS[name])
+        assert load_tabular_format(name) is module
+        assert list(inspect.signature(module.render_tables).parameters) == ["report"]
+        assert module.BINARY is (name == "xlsx")
+        assert module.__doc__
+        assert module.render_tables.__doc__
+    with pytest.raises(
+        UsageError, match="'table' is no format of these tables; choose one of csv, json, xlsx, html, markdown"
+    ):
+        load_tabular_format("table")
 
 
 def test_every_extension_leads_to_a_format_and_every_format_has_one() -> None:

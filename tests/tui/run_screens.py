@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from textual.app import App
 from textual.pilot import Pilot
-from tui_builders import make_app, named, screen_lines, screen_text
+from tui_builders import make_session, named, screen_lines, screen_text
 
 from gpufit.flows_run import Run
 from gpufit.sources.measure.events import RunRequest
@@ -35,9 +35,7 @@ class Script:
 
 def scripted_app(script: Script) -> GpufitApp:
     """Two profiles, and runs by a script under a clock that stands still."""
-    app = make_app(named("one"), named("two"))
-    app.runner = Runner(script, clock=lambda: 100.0)
-    return app
+    return GpufitApp(make_session(named("one"), named("two")), Runner(script, clock=lambda: 100.0))
 
 
 def run_screen(app: App[None]) -> RunScreen:

@@ -17,21 +17,10 @@ from gpufit.flows_curve import curve
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Cell, OutOfMemory, Phase, Profile
 from gpufit.report.curve import CurveDocument
+from gpufit.report.curve_chart import ESTIMATE, FULL, PHASE_COLOURS, POSSIBLY, RAN, SURELY, size_tick
 from gpufit.report.curve_text import crossing_cells, crossing_sentence
 from gpufit.tui.renderables.crossings import crossings, legend
-from gpufit.tui.renderables.curve import (
-    ESTIMATE,
-    FULL,
-    PHASE_COLOURS,
-    POSSIBLY,
-    RAN,
-    SELECTED_RAIL,
-    SURELY,
-    paint,
-    picture,
-    shown_cards,
-    size_tick,
-)
+from gpufit.tui.renderables.curve import SELECTED_RAIL, paint, picture, shown_cards
 from gpufit.tui.screens.curve import CurveScreen
 from gpufit.tui.state import View
 

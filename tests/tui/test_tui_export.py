@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime
 import json
 from pathlib import Path
@@ -20,7 +21,9 @@ from gpufit.profile.store import save_profile
 from gpufit.report.order_registry import ORDER_EXTENSIONS
 from gpufit.report.registry import COMPARE_FORMATS, EXTENSIONS, FORMATS
 from gpufit.tui.app import GpufitApp
-from gpufit.tui.export import ending_of, of_compare, of_fit, of_order, with_ending, with_picture, write
+from gpufit.tui.export import ending_of, of_compare, of_fit, of_order, of_run, with_ending, with_picture, write
+from gpufit.tui.run_state import RunState, Stage
+from gpufit.tui.runner import Runner
 from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View, look_at
@@ -41,6 +44,11 @@ def session_of(where: Path, view: View = View.CARDS) -> Session:
     session = Session((make_loaded(make_profile(), str(where)), named("other")), CATALOG, OFFERS)
     session.go(look_at(session.state, view))
     return session
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    with Path(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, strict=True))
 
 
 async def done(app: GpufitApp, pilot: Pilot[None]) -> None:
@@ -188,6 +196,89 @@ class TestKey:
             assert not isinstance(app.screen, ExportScreen)
         assert sorted(path.name for path in where.parent.iterdir()) == ["p.json"]
 
+    @pytest.mark.parametrize(
+        ("view", "name"),
+        [
+            ("1", "gpufit-profiles"),
+            ("3", "tiny-llama-curve"),
+            ("4", "tiny-llama-growth"),
+            ("5", "tiny-llama-precision"),
+            ("6", "tiny-llama-times"),
+        ],
+    )
+    async def test_a_screen_of_tables_lists_every_format_with_words(self, where: Path, view: str, name: str) -> None:
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press(view, "e")
+            assert f"{name}.csv" in screen_text(app)
+            shown = [line for line in screen_lines(app) if "│  ." in line]
+            assert [line.split("│  ")[1].split()[0] for line in shown] == [
+                ".csv", ".json", ".xlsx", ".html", ".md", ".svg",
+            ]  # fmt: skip
+            assert {len(line) for line in screen_lines(app)} == {80}
+            assert not any("…" in line for line in shown)
+            await pilot.press("enter")
+            await done(app, pilot)
+        rows = read_csv(f"{name}.csv")
+        assert rows
+        assert {row["model"] for row in rows} <= {"tiny-llama", "other"}
+
+    async def test_the_curve_s_csv_has_what_the_command_line_says_of_each_card(self, where: Path) -> None:
+        """What surely fits is `max_context_tokens` of `gpufit fit`; listed are the two H100 of 80 GB."""
+        chosen = ("--card", "h100-sxm-80gb", "--card", "h100-pcie-80gb")
+        assert main(["fit", str(where), *chosen, "-o", "cli.csv"]) == 0
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("slash", *"h100", "space", *"80gb", "enter", "3", "e", "enter")
+            await done(app, pilot)
+        rows = read_csv("tiny-llama-curve.csv")
+        printed = {row["card"]: row for row in read_csv("cli.csv")}
+        crossed = [row for row in rows if row["table"] == "cards"]
+        assert {row["card"] for row in crossed} == set(printed)
+        for row in crossed:
+            told = printed[row["card"]]
+            assert row["surely_up_to_context_tokens"] == told["max_context_tokens"]
+            for key in ("capacity_bytes", "verdict", "evidence", "model", "engine", "context_tokens", "concurrency"):
+                assert row[key] == told[key], key
+
+    async def test_what_is_switched_is_what_is_written(self, where: Path) -> None:
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("5", "v", "e", "down", "enter")
+            await done(app, pilot)
+            chosen = app.session.state.held.kv_cache
+        written = json.loads(Path("tiny-llama-precision.json").read_text())
+        (position,) = (one for one in written["choices"] if one["switch"] == "kv_cache" and one["chosen"])
+        assert position["value"] == chosen == "FP8"
+        assert written["scenario"]["kv_cache"] == "FP8"
+        assert written["evidence"] == "scaled"
+
+    @pytest.mark.parametrize(
+        ("typed", "said"),
+        [
+            ("zero\0.csv", "zero…: no file can have this name"),
+            (f"{'x' * 300}.csv", "cannot be written (File name too long)"),
+            (f"{'x' * 300}/cards.csv", "cannot be written (File name too long)"),
+            (".json", "cannot tell the format from the extension ''"),
+            ("", "cannot tell the format from the extension ''"),
+        ],
+    )
+    async def test_what_no_file_can_be_named_is_said_and_can_be_mended(
+        self, typed: str, said: str, where: Path
+    ) -> None:
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("e", "tab")
+            app.screen.query_one("#file", Input).value = typed
+            await pilot.press("enter")
+            await done(app, pilot)
+            lines = [line.split("│")[1].strip() for line in screen_lines(app) if line.count("│") > 1]
+            assert said in " ".join(lines)
+            app.screen.query_one("#file", Input).value = "mended.csv"
+            await pilot.press("enter")
+            await done(app, pilot)
+        assert Path("mended.csv").is_file()
+
     @pytest.mark.parametrize("view", ["1", "2", "7"])
     async def test_any_screen_can_be_had_as_a_picture(self, where: Path, view: str) -> None:
         app = GpufitApp(session_of(where))
@@ -224,3 +315,34 @@ class TestKey:
             assert "gpufit-cards.svg" in screen_text(app)
             await pilot.press("escape", "question_mark", "e")
             assert not isinstance(app.screen, ExportScreen)
+
+
+class TestRun:
+    async def test_before_a_run_there_is_the_picture_alone(self, where: Path) -> None:
+        app = GpufitApp(session_of(where, View.RUN))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("e")
+            assert "gpufit-run.svg" in screen_text(app)
+            assert ".json" not in screen_text(app)
+
+    async def test_a_run_s_profile_is_copied_as_it_lies_on_disk_and_never_over_itself(self, where: Path) -> None:
+        made = of_run(str(where))
+        assert (made.name, list(made.formats)) == ("p-copy", [".json"])
+        assert write(made, "p-copy.json") == "wrote p-copy.json"
+        assert Path("p-copy.json").read_bytes() == where.read_bytes()
+        with pytest.raises(UsageError, match="is the profile itself"):
+            write(made, "p.json")
+        where.unlink()
+        with pytest.raises(UnreadableInputError, match="no such file"):
+            write(made, "p-copy.json")
+
+    async def test_key_e_offers_the_profile_of_the_run(self, where: Path) -> None:
+        app = GpufitApp(session_of(where, View.RUN))
+        app.runner = Runner()
+        app.runner.state = RunState(stage=Stage.FINISHED, output=str(where))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("e")
+            assert "p-copy.json" in screen_text(app)
+            await pilot.press("enter")
+            await done(app, pilot)
+        assert Path("p-copy.json").read_bytes() == where.read_bytes()

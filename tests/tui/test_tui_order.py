@@ -17,6 +17,8 @@ from gpufit.catalog.offers import Offers
 from gpufit.cli.main import main
 from gpufit.memory.terms import Shape
 from gpufit.profile.store import save_profile
+from gpufit.report.order_registry import load_order_format
+from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, price_rows
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.loaded import LoadedProfile
@@ -26,7 +28,7 @@ from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.screens.order import OrderScreen
 from gpufit.tui.screens.order_file import OrderFileScreen
 from gpufit.tui.session import Session
-from gpufit.tui.state import View, look_at
+from gpufit.tui.state import Event, View, look_at, press
 from gpufit.tui.widgets.line_list import LineList
 
 SMALL, WIDE, ALL = (80, 24), (160, 48), (200, 100)
@@ -85,12 +87,14 @@ class TestFigures:
         session = Session((LoadedProfile(profile, "profiles/tiny.json", start),), CATALOG, offers)
         assert session.document is not None
         lines = order_lines(session.document, session.rows, Ordering())
-        best = [line for line in lines if line.best and line.plan is not None]
-        assert len(best) > 10
-        for line in best:
-            made = session.order(line.row.card, line.book, Ask(term_days=7))
+        served = [(line, line.plan) for line in lines if line.plan is not None]
+        assert len(served) > 10
+        for line, plan in served:
+            made = session.order(line.row.card, line.book, Ask(term_days=7), plan.arrangement)
             assert made.cost.total_price == line.total(7), line.row.card
             assert (made.card.cards_needed, made.card.lots) == (line.row.cards_needed, line.row.lots)
+            assert (made.card.arrangement, len(made.workers)) == (plan.arrangement, plan.copies)
+            assert made.margin.need_upper_bytes == plan.need_upper_bytes
 
     def test_several_sellers_of_one_card_need_no_flag_here(self, offers: Offers) -> None:
         session = Session((make_loaded(),), CATALOG, offers)
@@ -126,6 +130,43 @@ class TestFigures:
         for key in ("card", "margin", "workers", "work", "ready", "blockers", "scenario", "checks"):
             assert json.loads(json.dumps(shown[key])) == printed[key]
         assert printed["cost"]["total_price"] == made.cost.total_price == 75.0
+
+    @pytest.mark.parametrize("arrangement", ["replicas", "sharded", "pipeline"])
+    def test_with_switches_and_an_arrangement_it_is_the_command_lines_too(
+        self,
+        arrangement: str,
+        offers: Offers,
+        tmp_path: Path,
+        capsysbinary: pytest.CaptureFixture[bytes],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """KV cache and weights in FP8 by the keys v and w, by two of `--if`, and each way to take an L4."""
+        monkeypatch.setattr("gpufit.cli.offers.today", lambda: DAY)
+        where = tmp_path / "p.json"
+        save_profile(make_profile(layout=make_layout()), where)
+        scenario = ["--context", "30000", "--new-tokens", "4", "--concurrency", "96"]
+        chosen = ["--if", "weights=fp8", "--if", "kv=fp8", "--arrangement", arrangement]
+        asked = ["--card", "l4-24gb", "--term", "7", "--offers", str(BOOKS), "--json"]
+        assert main(["order", str(where), *scenario, *chosen, *asked]) == 1  # not ready
+        printed = json.loads(capsysbinary.readouterr().out)
+        loaded = LoadedProfile(make_profile(layout=make_layout()), str(where), Shape(30_000, 4, 96))
+        session = Session((loaded,), CATALOG, offers)
+        for key in (Event.WEIGHTS, Event.KV_CACHE):
+            session.go(press(session.state, key))
+        assert session.document is not None
+        lines = order_lines(session.document, session.rows, Ordering())
+        (line,) = [
+            one
+            for one in lines
+            if one.row.card == "l4-24gb" and one.book and one.book.name == "nowhere"
+            if one.plan is not None and one.plan.arrangement == arrangement
+        ]
+        made = session.order("l4-24gb", line.book, Ask(term_days=7), arrangement)
+        shown = json.loads(load_order_format("json").render_order(made))
+        assert printed["scenario"]["weights"] == printed["scenario"]["kv_cache"] == "FP8"
+        assert printed["card"]["arrangement"] == arrangement
+        assert printed["cost"]["total_price"] == line.total(7) == 75.0 * printed["card"]["lots"]
+        assert shown == printed
 
 
 class TestList:
@@ -289,14 +330,35 @@ class TestFile:
             assert "Not ready to order" in screen_lines(app)[1]
             assert screen_lines(app)[2].strip().startswith(f"! {made.card.card}")
 
-    async def test_a_line_of_more_cards_says_that_the_file_takes_the_fewest(self, offers: Offers) -> None:
+    async def test_the_file_is_of_the_line_that_was_opened(self, offers: Offers) -> None:
         app = order_app(offers, LoadedProfile(make_profile(layout=make_layout()), "profiles/tiny.json", HEAVY))
         async with app.run_test(size=ALL) as pilot:
             screen = order_screen(app)
-            at = next(place for place, line in enumerate(screen._lines) if line.plan is not None and not line.best)
+            at = next(
+                place
+                for place, line in enumerate(screen._lines)
+                if line.plan is not None and line.plan.arrangement == "sharded"
+            )
+            line = screen._lines[at]
             await pilot.press("home", *["down"] * at, "enter")
             await settled(app, pilot)
-            assert "the file takes the fewest cards" in screen_text(app)
+            made = file_screen(app).document
+            assert made is not None
+            assert (made.card.arrangement, made.card.lots) == ("sharded", line.row.lots)
+            assert line.plan is not None
+            assert screen_lines(app)[0].strip().endswith(arrangement_words(line.plan))
+
+    async def test_with_a_switch_set_the_file_says_what_to_measure_first(self, offers: Offers) -> None:
+        app = order_app(offers, make_loaded(make_profile(layout=make_layout())))
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("v")
+            await self.opened(app, pilot)
+            made = file_screen(app).document
+            assert made is not None
+            assert made.scenario.kv_cache == "FP8"
+            assert "Not ready to order. ↗ scaled" in screen_lines(app)[1]
+            assert screen_lines(app)[2].strip().startswith("! nothing was run with KV cache FP8")
+            assert "gpufit profile takes --kv-cache-dtype fp8" in screen_text(app)
 
     async def test_enter_goes_on_and_escape_goes_back(self, offers: Offers) -> None:
         app = order_app(offers)

@@ -12,13 +12,16 @@ from public_models import CONFIGS
 from tui_builders import CATALOG, OFFERS, make_app, make_loaded, named, plain, screen_lines, screen_text
 
 from gpufit import flows
+from gpufit.errors import GpufitError
 from gpufit.profile.record import Cell, Evidence, Failed, OutOfMemory, Phase, Profile, Skipped
 from gpufit.profile.store import save_profile
+from gpufit.report.profiles import Listed, ProfileRow, build_profiles_document
+from gpufit.report.profiles_text import cell_signs, cell_words
 from gpufit.tui.app import GpufitApp
-from gpufit.tui.loaded import UnfinishedProfile
+from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile, profile_named
 from gpufit.tui.renderables import listed
 from gpufit.tui.renderables.cards import POINTER
-from gpufit.tui.renderables.profiles import COLUMNS, cell_signs, cell_words, details, entries, title
+from gpufit.tui.renderables.profiles import COLUMNS, Entry, details, entries, title
 from gpufit.tui.screens.cards import CardsScreen
 from gpufit.tui.screens.compare import CompareScreen
 from gpufit.tui.screens.profiles import ProfilesScreen
@@ -50,6 +53,24 @@ def unfinished(where: str = "profiles/begun.json") -> UnfinishedProfile:
     return UnfinishedProfile(make_profile(cells=(), memory_model=None, complete=False), where, WHY)
 
 
+def row(profile: Profile) -> ProfileRow:
+    (found,) = build_profiles_document([Listed(profile, "p.json", None)]).profiles
+    return found
+
+
+def lines(
+    found: tuple[LoadedProfile | UnfinishedProfile, ...], marked: tuple[str, ...] = (), opened: int = -1
+) -> tuple[Entry, ...]:
+    """As the screen makes them."""
+    listed_here = [
+        Listed(one.profile, one.where, one.start)
+        if isinstance(one, LoadedProfile)
+        else Listed(one.profile, one.where, None, one.why)
+        for one in found
+    ]
+    return entries(build_profiles_document(listed_here), marked, opened)
+
+
 def profiles_app(*extra: UnfinishedProfile) -> GpufitApp:
     """Three that can be asked, on a session that looks at the cards."""
     loaded = (named("first"), named("second"), named("third"))
@@ -62,21 +83,22 @@ def selected_line(app: GpufitApp) -> str:
 
 class TestLines:
     def test_cells_are_counted_by_how_they_ended(self) -> None:
-        assert cell_signs(swept()) == "✓2 ✗2 !1 -1"
-        assert cell_words(swept()) == "2 measured, 2 out of memory, 1 failed, 1 skipped"
+        assert cell_signs(row(swept())) == "✓2 ✗2 !1 -1"
+        assert cell_words(row(swept())) == "2 measured, 2 out of memory, 1 failed, 1 skipped"
 
     def test_what_has_no_cells_says_why(self) -> None:
         computed = make_profile(cells=(), evidence=Evidence.COMPUTED)
-        assert (cell_signs(computed), cell_words(computed)) == ("rules", "none: it answers by rules")
-        assert (cell_signs(unfinished().profile), cell_words(unfinished().profile)) == ("none yet", "none yet")
+        assert (cell_signs(row(computed)), cell_words(row(computed))) == ("rules", "none: it answers by rules")
+        begun = row(unfinished().profile)
+        assert (cell_signs(begun), cell_words(begun)) == ("none yet", "none yet")
 
     def test_a_simulated_cell_is_never_called_measured(self) -> None:
-        assert cell_words(make_profile(evidence=Evidence.SIMULATED)) == "6 simulated"
+        assert cell_words(row(make_profile(evidence=Evidence.SIMULATED))) == "6 simulated"
 
     def test_a_line_has_evidence_device_day_and_marks(self) -> None:
-        rows = entries((make_loaded(swept()), unfinished()), ["profiles/begun.json"], opened=0)
+        rows = lines((make_loaded(swept()), unfinished()), ("profiles/begun.json",), opened=0)
         placed = listed.place(COLUMNS, rows, 150)
-        first, second = (listed.line(placed, row, selected=False).plain for row in rows)
+        first, second = (listed.line(placed, one, selected=False).plain for one in rows)
         assert first.split()[:5] == ["•", "tiny-llama", "●", "measured", "AMD"]
         for part in ("2026-01-02", "✓2 ✗2 !1 -1 unfinished", "transformers 5.24.0", "profiles/tiny.json"):
             assert part in first
@@ -84,12 +106,12 @@ class TestLines:
         assert "none yet unfinished" in second
 
     def test_eighty_columns_keep_evidence_device_cells_and_day(self) -> None:
-        rows = entries((named("a-model-with-a-name-of-some-length"),), (), opened=0)
+        rows = lines((named("a-model-with-a-name-of-some-length"),), opened=0)
         placed = listed.place(COLUMNS, rows, 76)
         assert listed.heading(placed).plain.split() == ["model", "evidence", "device", "cells", "made"]
 
     def test_the_details_hold_what_a_line_cuts(self) -> None:
-        text = plain(details(entries((make_loaded(swept()),), (), opened=0)[0]))
+        text = plain(details(lines((make_loaded(swept()),), opened=0)[0]))
         for part in (
             "profiles/tiny.json",
             "measured, 2026-01-02 03:04 UTC",
@@ -103,7 +125,7 @@ class TestLines:
             assert part in text
 
     def test_what_cannot_answer_says_so(self) -> None:
-        assert WHY in " ".join(plain(details(entries((unfinished(),), (), opened=-1)[0])).split())
+        assert WHY in " ".join(plain(details(lines((unfinished(),))[0])).split())
 
     def test_the_title_counts(self) -> None:
         assert title(1, 0, 0).plain == "1 profile"
@@ -278,3 +300,9 @@ async def test_without_any_profile_it_says_how_to_make_one() -> None:
         await pilot.press("down", "space", "equals_sign", "enter", "escape", "tab", "q")
         await pilot.pause()
         assert not app.is_running
+
+
+@pytest.mark.parametrize("typed", ["x" * 300, f"{'x' * 300}.json", "zero\0.json", "~nobody/p.json"])
+def test_what_can_be_no_file_is_an_error_of_its_own(typed: str) -> None:
+    with pytest.raises(GpufitError):
+        profile_named(typed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -140,3 +141,20 @@ def test_a_field_that_cannot_be_understood_is_named(kind: Kind, name: str, text:
         request_of(filled(filled(Form(kind), "model", "m"), name, text))
     assert str(error.value).startswith(said)
     assert error.value.name == ("tensor_parallel" if name == "expert_parallel" else name)
+
+
+def test_a_file_is_found_from_home_and_the_command_names_it_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/someone")
+    form = filled(filled(Form(), "model", "~/models/tiny"), "output", "~/tiny.json")
+    asked = request_of(form).profile
+    assert asked is not None
+    assert (asked.model, asked.output) == ("/home/someone/models/tiny", Path("/home/someone/tiny.json"))
+    assert command_of(form).startswith("gpufit profile /home/someone/models/tiny -o /home/someone/tiny.json")
+
+
+@pytest.mark.parametrize(("name", "field"), [("model", "model"), ("output", "output")])
+def test_what_no_file_can_be_named_is_said_at_its_field(name: str, field: str) -> None:
+    form = filled(filled(Form(), "model", "m"), name, "x\0y")
+    with pytest.raises(WrongFieldError, match="zero character") as found:
+        request_of(form)
+    assert found.value.name == field

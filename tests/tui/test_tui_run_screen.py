@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from builders import make_cell, make_profile
+from recordings import Replay, held_before, said
 from run_screens import (
     MEDIUM,
     SMALL,
@@ -35,17 +38,23 @@ from run_scripts import (
     scripted_run,
     started,
 )
+from textual.pilot import Pilot
 from textual.widgets import Input
-from tui_builders import make_app, make_loaded, make_session, named, screen_lines, screen_text
+from tui_builders import CATALOG, OFFERS, make_app, make_loaded, make_session, named, screen_lines, screen_text
 
+from gpufit import flows
 from gpufit.profile.store import save_profile
+from gpufit.report.document import FitDocument
 from gpufit.report.run_text import cell_line, summary_lines
 from gpufit.sources.measure.campaign import ProfileRequest
-from gpufit.sources.measure.events import Finished, Refused, RunRequest
+from gpufit.sources.measure.events import CellDone, Finished, Refused, RunRequest
+from gpufit.tui.app import GpufitApp
 from gpufit.tui.messages import FieldChanged
 from gpufit.tui.run_form import KIND_WORDS, Kind
 from gpufit.tui.run_state import Stage
+from gpufit.tui.runner import Runner
 from gpufit.tui.screens.cards import CardsScreen
+from gpufit.tui.session import Session
 from gpufit.tui.state import View
 
 
@@ -308,6 +317,61 @@ class TestProfile:
             assert app.session.state.shape.context_tokens == 2 * beyond.shape.context_tokens
             assert app.session.document is not None
 
+    @pytest.mark.parametrize("size", [SMALL, MEDIUM, WIDE])
+    async def test_every_screen_says_that_a_run_goes_on_and_what_answers_so_far(
+        self, size: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        app, gate = recorded_app(SECOND_CELL_DONE)
+        async with app.run_test(size=size) as pilot:
+            await started_recording(pilot)
+            for key in "234567":
+                await pilot.press(key)
+                assert "! a run goes on: only its 1 cell answers so far" in screen_text(app), f"screen {key}"
+            await pilot.press("2", "right")
+            assert "A run adds cells to it right now, and this page follows." in screen_text(app)
+            gate.set()
+            await until(pilot, lambda: app.session.profiles[0].profile.complete)
+            text = screen_text(app)
+            assert "a run" not in text.lower()
+            assert "fits" in text, "the page has followed: its memory model answers for twice the context"
+
+    async def test_a_run_that_is_stopped_leaves_an_unfinished_profile_that_says_so(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        app, gate = recorded_app(SECOND_CELL_DONE)
+        async with app.run_test(size=SMALL) as pilot:
+            await started_recording(pilot)
+            await pilot.press("x")
+            gate.set()
+            await until(pilot, lambda: state_of(app).stage is Stage.STOPPED)
+            await pilot.press("2")
+            assert "! unfinished: only its 1 cell answers" in screen_text(app)
+            assert "run goes on" not in screen_text(app)
+
+    async def test_its_answer_is_never_worked_out_on_the_thread_of_the_screen(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        threads = []
+
+        def fit(*given: Any, **options: Any) -> FitDocument:
+            threads.append(threading.current_thread())
+            return real_fit(*given, **options)
+
+        real_fit = flows.fit
+        monkeypatch.setattr("gpufit.flows.fit", fit)
+        app, gate = recorded_app(SECOND_CELL_DONE)
+        gate.set()
+        async with app.run_test(size=MEDIUM) as pilot:
+            await started_recording(pilot)
+            await pilot.press("2")
+            await until(pilot, lambda: bool(app.session.profiles) and app.session.profiles[0].profile.complete)
+            assert "fits" in screen_text(app)
+        assert threads
+        assert threading.main_thread() not in threads
+
     async def test_what_cannot_be_shown_yet_is_no_profile(self, tmp_path: Path) -> None:
         path = tmp_path / "all-failed.json"
         save_profile(make_profile(cells=(ended(128, 1, OUT_OF_MEMORY).cell,), memory_model=None), path)
@@ -330,6 +394,25 @@ def test_a_file_is_one_profile_however_it_is_named(tmp_path: Path, monkeypatch: 
     assert [one.where for one in session.profiles] == ["profiles/tiny.json", "profiles/other.json"]
     assert session.place_of("./profiles/tiny.json") == 0
     assert session.place_of("profiles/none.json") is None
+
+
+SECOND_CELL_DONE = [number for number, event in enumerate(said("measured")) if isinstance(event, CellDone)][1]
+
+
+def recorded_app(held_at: int) -> tuple[GpufitApp, threading.Event]:
+    """Without a profile; its run is the recorded one, held before an event until the gate is opened."""
+    gate = threading.Event()
+    runner = Runner(lambda request: Replay("measured", held_before(held_at, gate)))
+    return GpufitApp(Session((), CATALOG, OFFERS), runner), gate
+
+
+async def started_recording(pilot: Pilot[None]) -> None:
+    """Begun, and its first cell in the session."""
+    app = pilot.app
+    assert isinstance(app, GpufitApp)
+    await open_form(pilot)
+    await pilot.press("ctrl+s")
+    await until(pilot, lambda: bool(app.session.profiles))
 
 
 def _last(path: Path) -> bytes:

@@ -23,6 +23,7 @@ from gpufit.cli.offers import (
 )
 from gpufit.cli.output import print_text, write_document
 from gpufit.errors import UsageError
+from gpufit.files import is_folder
 from gpufit.units import GIB
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def _path(arguments: argparse.Namespace, catalog: Catalog) -> str:
     from gpufit.datadir import shipped_catalog_dir, user_catalog_dir
 
     folders = [shipped_catalog_dir(), user_catalog_dir(), *([arguments.catalog] if arguments.catalog else [])]
-    return "\n".join(str(folder) if folder.is_dir() else f"{folder} (not there)" for folder in folders)
+    return "\n".join(str(folder) if is_folder(folder) else f"{folder} (not there)" for folder in folders)
 
 
 def card_to_plain(card: Card) -> dict[str, object]:

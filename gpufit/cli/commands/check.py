@@ -44,7 +44,7 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Take the steps, each told on standard error as it ends; status 4 where one failed."""
-    from gpufit.flows import check
+    from gpufit.flows_verify import check
     from gpufit.profile.checked import StepName
     from gpufit.sources.measure.checking import CheckListener
 

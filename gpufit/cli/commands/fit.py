@@ -23,7 +23,7 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
-from gpufit.cli.held import add_held, held_of
+from gpufit.cli.held import add_held, held_of, refuse_for_start
 from gpufit.cli.offers import add_offers, chosen_offers, say_offers
 from gpufit.cli.output import write_document
 from gpufit.cli.scenarios import add_scenarios, check_scenarios, first_twice, questions
@@ -138,8 +138,7 @@ def _answerer(arguments: argparse.Namespace, where: str, judge: Judge) -> Callab
         return lambda question: _judged(profile, where, _shape(question, profile), judge)
     check_engine_options(arguments)
     if arguments.engine == "vllm":
-        if not judge.held.as_profiled:
-            raise UsageError("--if is for profiles; a start of vLLM takes --quantization, --dtype and --kv-cache-dtype")
+        refuse_for_start(judge.held)
         return lambda question: _started(question, where, judge)
     say_estimated(where)
     return lambda question: _judged_estimate(question, where, judge)

@@ -1,7 +1,7 @@
 """Write the order file for one card: lots, term, cost, who computes what, and how to check what arrives.
 
 Exit status 1 when nothing should be ordered as it stands: the card does not surely fit, the term is too short, workers
-get no input, or the engine cannot run on the card.
+get no input, the engine cannot run on the card, or it is to be held in what nothing was run with (--if).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from gpufit.cli.engines import (
     vllm_request,
     vllm_scenario_line,
 )
+from gpufit.cli.held import add_held, held_of, refuse_for_start
 from gpufit.cli.offers import add_offers, chosen_offers
 from gpufit.cli.output import write_document
 from gpufit.files import refuse_own_input
@@ -48,12 +49,18 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         choices=(3, 7, 30),
         help="days to rent for (default: the shortest that holds the work, where its hours are known)",
     )
+    parser.add_argument(
+        "--arrangement",
+        choices=_ARRANGEMENTS,
+        help="how the card is taken, of the ways that gpufit fit lists for it (default: the one with the fewest cards)",
+    )
     add_scenario(
         parser,
         "the largest context measured",
         "that of the largest cell measured",
         "1, so that the context is all a sequence holds",
     )
+    add_held(parser)
     _add_work(parser.add_argument_group("the work"))
     add_engine_options(parser.add_argument_group("for a model in place of a profile"))
     parser.add_argument(
@@ -108,6 +115,9 @@ def _add_work(group: argparse._ArgumentGroup) -> None:
     )
 
 
+_ARRANGEMENTS = ("single", "replicas", "sharded", "pipeline", "sharded+pipeline")
+"""Those of `advice.verdict`, which help must not load."""
+
 _HOURS = (
     ("setup", 4.0, "installing, fetching weights, checks on arrival"),
     ("checks", 2.0, "confirming that the job is complete, quality checks"),
@@ -118,7 +128,7 @@ _HOURS = (
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan and render; the exit status says whether it should be ordered."""
-    from gpufit import flows
+    from gpufit import flows, flows_order
     from gpufit.catalog.query import find_card
     from gpufit.catalog.store import load_catalog
     from gpufit.report.order_text import status
@@ -126,11 +136,13 @@ def run(arguments: argparse.Namespace) -> int:
     form = load_order_format(_chosen_format(arguments))
     catalog = load_catalog(arguments.catalog)
     card, offers = find_card(catalog, arguments.card), chosen_offers(arguments, catalog)
+    held = held_of(arguments.held)
     refuse_model_options(arguments, [arguments.profile])
     is_model = flows.names_model(arguments.profile)
     if is_model:
         check_engine_options(arguments)
     if is_model and arguments.engine == "vllm":
+        refuse_for_start(held)
         document = _started(arguments, catalog, offers, card)
     else:
         if is_model:
@@ -138,7 +150,18 @@ def run(arguments: argparse.Namespace) -> int:
         judged = estimated if is_model else loaded
         profile, shape = judged(arguments, arguments.profile)
         ask = _ask(arguments)
-        document = flows.order(profile, arguments.profile, shape, catalog, offers, card, ask, saved=not is_model)
+        document = flows_order.order(
+            profile,
+            arguments.profile,
+            shape,
+            catalog,
+            offers,
+            card,
+            ask,
+            held=held,
+            arrangement=arguments.arrangement,
+            saved=not is_model,
+        )
     refuse_own_input(arguments.output, [arguments.profile])
     for blocker in document.blockers:
         say(f"not ready: {blocker}")
@@ -175,9 +198,10 @@ def _ask(arguments: argparse.Namespace) -> Ask:
 
 def _started(arguments: argparse.Namespace, catalog: Catalog, offers: Offers, card: Card) -> OrderDocument:
     """An order for a model that vLLM is to serve; that nothing was started is said."""
-    from gpufit import flows
+    from gpufit import flows_order
 
     request = vllm_request(arguments, arguments.profile)
-    document = flows.order_start(request, catalog, offers, card, _ask(arguments))
+    ask, arrangement = _ask(arguments), arguments.arrangement
+    document = flows_order.order_start(request, catalog, offers, card, ask, arrangement=arrangement)
     say(vllm_scenario_line(document.scenario))
     return document

@@ -18,6 +18,11 @@ _DOCUMENTS = {
     "compare": "what `gpufit compare --json` writes",
     "check": "what `gpufit check --json` writes",
     "verify": "what `gpufit verify --json` writes",
+    "curve": "what key e of `gpufit tui` writes on that screen",
+    "growth": "likewise",
+    "precision": "likewise",
+    "times": "likewise",
+    "profiles": "likewise",
     "profile": "what `gpufit profile` writes",
 }
 """Those of `report.schema`, named here so that help needs no records."""

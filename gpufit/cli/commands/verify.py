@@ -21,7 +21,7 @@ from gpufit.units import format_size, format_tokens, parse_count
 
 if TYPE_CHECKING:
     from gpufit.catalog.record import Catalog
-    from gpufit.flows import VerifyAsk
+    from gpufit.flows_verify import VerifyAsk
     from gpufit.profile.record import Profile, Workload
 
 _CELL = re.compile("(?P<context>[^x\u00d7]+)[x\u00d7](?P<concurrency>[^x\u00d7]+)", re.IGNORECASE)
@@ -72,7 +72,7 @@ def cell(text: str) -> tuple[int, int]:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the cell and render; status 1 where the prediction did not hold or memory ran out."""
-    from gpufit import flows
+    from gpufit import flows, flows_verify
     from gpufit.catalog.store import load_catalog
     from gpufit.sources.measure.campaign import Listener
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         with ended_as_interrupted():
-            document = flows.verify(
+            document = flows_verify.verify(
                 profile, arguments.profile, ask, catalog, Listener(started=started, progress=bar.now)
             )
     finally:
@@ -101,7 +101,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _ask(arguments: argparse.Namespace, profile: Profile, catalog: Catalog) -> VerifyAsk:
     from gpufit.catalog.query import find_card
-    from gpufit.flows import VerifyAsk, default_shape
+    from gpufit.flows import default_shape
+    from gpufit.flows_verify import VerifyAsk
     from gpufit.memory.terms import Shape
 
     shape = default_shape(profile)

@@ -24,7 +24,7 @@ def render_fit(document: FitDocument) -> bytes:
     for each seller who prices it."""
     columns = columns_of(document)
     rows = ([column.value(document, row) for column in columns] for row in rows_of(document))
-    return _lines([column.key for column in columns], rows)
+    return lines([column.key for column in columns], rows)
 
 
 def render_fits(documents: FitsDocument) -> bytes:
@@ -35,10 +35,11 @@ def render_fits(documents: FitsDocument) -> bytes:
         for document in documents.documents
         for row in rows_of(document)
     )
-    return _lines([column.key for column in columns], rows)
+    return lines([column.key for column in columns], rows)
 
 
-def _lines(header: Iterable[str], rows: Iterable[Iterable[Value]]) -> bytes:
+def lines(header: Iterable[str], rows: Iterable[Iterable[Value]]) -> bytes:
+    """A table as CSV, every text made harmless."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

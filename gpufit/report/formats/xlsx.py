@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import datetime
-import io
-from typing import Self
-
-import xlsxwriter
-
-from gpufit.report.cells import printable
 from gpufit.report.document import FitDocument
 from gpufit.report.fits_document import FitsDocument
 from gpufit.report.fits_text import section_title
 from gpufit.report.workbook import parts, plans, prices, scenario
+from gpufit.report.workbook.book import Workbook
 from gpufit.report.workbook.cards import write_all_cards, write_cards, write_summary
 from gpufit.report.workbook.evidence import write_evidence
-from gpufit.report.workbook.paper import FORMATS, Paper
 from gpufit.report.workbook.prices import PriceTable
 from gpufit.report.workbook.questions import write_matrices
 
 BINARY = True
-
-_EPOCH = datetime.datetime(2000, 1, 1)
-
-_OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": False}
 
 
 def render_fit(document: FitDocument) -> bytes:
@@ -31,7 +20,7 @@ def render_fit(document: FitDocument) -> bytes:
     sizes in GiB), `prices` (each seller's lots and prices to change, totals by formula), `arrangements` (several of a
     card, and what would make one do), `parts` (what the chart draws), `scenario` (the question, and bytes by phase),
     `evidence` (behind each figure, and in words)."""
-    with _Workbook(f"gpufit: {document.model.name}") as made:
+    with Workbook(f"gpufit: {document.model.name}") as made:
         table, asked = PriceTable.of(document), [("", document)]
         write_summary(made.paper("summary"), document, table, made.book)
         chart = made.paper("chart") if document.cards else None
@@ -51,7 +40,7 @@ def render_fits(documents: FitsDocument) -> bytes:
     """Sheets for several questions: `summary` (cards x scenarios, and what to order for all), `chart` (parts against
     ceilings, a chart a question), `cards` (every figure, a row for each way to take a card and each seller at each
     question, sizes in GiB), `prices` (each seller's lots and prices to change), `parts` (what the charts draw)."""
-    with _Workbook(f"gpufit: {len(documents.documents)} questions") as made:
+    with Workbook(f"gpufit: {len(documents.documents)} questions") as made:
         table = PriceTable.of_all(documents)
         asked = [(section_title(documents, one), one) for one in documents.documents if one.cards]
         write_matrices(made.paper("summary"), documents, table, made.book)
@@ -60,29 +49,3 @@ def render_fits(documents: FitsDocument) -> bytes:
         table.write(made.paper(prices.SHEET), made.book)
         parts.write_charts(chart, made.book, asked, parts.write_parts(made.paper(parts.SHEET), asked))
     return made.content
-
-
-class _Workbook:
-    """A workbook that is written in memory; the same sheets always give the same bytes."""
-
-    def __init__(self, title: str) -> None:
-        self._buffer = io.BytesIO()
-        self.book = xlsxwriter.Workbook(self._buffer, _OPTIONS)
-        # A fixed date: the same document gives the same file, whenever it is written.
-        self.book.set_properties({"created": _EPOCH, "title": printable(title)[:255]})
-        self._formats = {name: self.book.add_format(spec) for name, spec in FORMATS.items()}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.book.close()
-
-    def paper(self, name: str) -> Paper:
-        """A new sheet, after those there are."""
-        return Paper(self.book.add_worksheet(name), self._formats)
-
-    @property
-    def content(self) -> bytes:
-        """The file, once it is closed."""
-        return self._buffer.getvalue()

@@ -15,7 +15,7 @@ from gpufit.report.rows import rows_of
 from gpufit.report.summary import headline, remark_lines
 from gpufit.report.workbook.order_formulas import idle_formula, idle_price_formula, lots_formula, total_formula
 from gpufit.report.workbook.orders import CHEAPEST, write_orders
-from gpufit.report.workbook.paper import Paper
+from gpufit.report.workbook.paper import Paper, titled
 from gpufit.report.workbook.places import cell
 from gpufit.report.workbook.prices import PriceTable
 from gpufit.report.workbook.verdicts import colour_verdicts
@@ -72,15 +72,6 @@ def _every_figure(
     paper.landscape(0, pages=3)
 
 
-def _header_of(column: Column) -> str:
-    """A column's title with its unit."""
-    if column.key.endswith("_bytes"):
-        return f"{column.title} (GiB)"
-    if column.key.endswith("_tokens") and not column.title.endswith("tokens"):
-        return f"{column.title} (tokens)"
-    return column.title
-
-
 def _write_rows(
     paper: Paper,
     first: int,
@@ -109,7 +100,7 @@ def _write_rows(
                 paper.formula(at, index, formulas[column.key], "money" if "price" in column.key else "count", value)
             else:
                 _write_value(paper, at, index, value, column.key)
-    paper.header(first, [_header_of(column) for column in columns], words)
+    paper.header(first, [titled(column.title, column.key) for column in columns], words)
     colour_verdicts(paper, book, first + 1, len(rows), keys.index("verdict"), readable=readable)
 
 

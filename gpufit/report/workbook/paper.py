@@ -27,15 +27,17 @@ FORMATS: dict[str, dict[str, Any]] = {
     "head": _HEAD | {"align": "right"},
     "head words": _HEAD | {"align": "left", "indent": 1},
     "bold": {"bold": True},
-    "words": {"indent": 1},
+    "words": {"indent": 1, "valign": "top"},
     "bold words": {"bold": True, "indent": 1},
     "right": {"align": "right"},
     "dim": {"font_color": "#576173"},
-    "gib": {"num_format": "#,##0.00"},
-    "count": {"num_format": "#,##0"},
+    "gib": {"num_format": "#,##0.00", "valign": "top"},
+    "count": {"num_format": "#,##0", "valign": "top"},
     "bold count": {"num_format": "#,##0", "bold": True, "top": 1},
     "date": {"num_format": "yyyy-mm-dd", "align": "left", "indent": 1},
     "money": {"num_format": "#,##0.00"},
+    "seconds": {"num_format": "#,##0.000", "valign": "top"},
+    "rate": {"num_format": "#,##0.0###", "valign": "top"},
     "input money": {"num_format": "#,##0.00", "bg_color": "#FFF6D6", "font_color": "#1F4E9E", "border": 4},
     "input count": {"num_format": "#,##0", "bg_color": "#FFF6D6", "font_color": "#1F4E9E", "border": 4},
     "wrap": {"text_wrap": True, "valign": "top", "align": "left", "indent": 1},
@@ -76,10 +78,11 @@ class Paper:
         if measured:
             self._measure(column, shown)
 
-    def header(self, row: int, titles: Sequence[str], words: Collection[int] = (0,)) -> None:
-        """A row of headers, two lines high: left over columns of `words`, else right, as numbers stand."""
+    def header(self, row: int, titles: Sequence[str], words: Collection[int] = (0,), first: int = 0) -> None:
+        """A row of headers from column `first` on, two lines high: left over columns of `words`, else right, as numbers
+        stand."""
         self.sheet.set_row(row, 2 * _LINE + 2)
-        for column, title in enumerate(titles):
+        for column, title in enumerate(titles, start=first):
             self.sheet.write_string(row, column, title, self.formats["head words" if column in words else "head"])
             width = max(max(map(len, title.split()), default=0), len(title) // 2) + 1
             self._widths[column] = max(self._widths.get(column, 0), width)
@@ -99,7 +102,7 @@ class Paper:
         elif key.endswith("_bytes"):
             self.gib(row, column, int(value))
         else:
-            self._number(row, column, value, "money" if isinstance(value, float) else "count")
+            self._number(row, column, value, _kind(key, value))
 
     def date(self, row: int, column: int, day: datetime.date | None) -> None:
         """A day, as one to sort and to reckon with; None leaves the cell blank."""
@@ -152,6 +155,24 @@ class Paper:
     def _measure(self, column: int, text: str) -> None:
         longest = max((_width(line) for line in text.split("\n")), default=0)
         self._widths[column] = max(self._widths.get(column, 0), longest)
+
+
+def titled(title: str, key: str) -> str:
+    """A column's title with the unit that its values have in a sheet."""
+    if key.endswith("_bytes"):
+        return f"{title} (GiB)"
+    if key.endswith("_tokens") and not title.endswith("tokens"):
+        return f"{title} (tokens)"
+    return title
+
+
+def _kind(key: str, value: float | int) -> str:
+    """The format of a number: rates of slow models are far below one."""
+    if key.endswith("_per_second"):
+        return "rate"
+    if key.endswith("_seconds"):
+        return "seconds"
+    return "money" if isinstance(value, float) else "count"
 
 
 def _width(text: str) -> int:

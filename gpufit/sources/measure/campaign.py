@@ -12,7 +12,7 @@ import msgspec
 
 from gpufit import __version__
 from gpufit.errors import MeasurementError, UsageError
-from gpufit.files import check_writable, remove_leftovers, sole_writer
+from gpufit.files import check_writable, exists, remove_leftovers, sole_writer
 from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.terms import Knees, Shape
@@ -185,7 +185,7 @@ class Campaign:
 
     def _open_output(self) -> None:
         """Take up the profile that is there, or refuse to replace it."""
-        if not self.output.exists():
+        if not exists(self.output):
             return
         if self.request.resume:
             earlier = load_profile(self.output)

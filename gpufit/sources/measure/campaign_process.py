@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gpufit.errors import GpufitError, UnreadableInputError, UsageError
-from gpufit.files import check_writable
+from gpufit.files import check_writable, exists
 from gpufit.profile.record import Workload
 from gpufit.profile.store import save_profile
 from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
@@ -139,7 +139,7 @@ def _estimate(request: RunRequest, events: Events) -> Path:
     events.send(Now(text="reading the model's config and file headers"))
     profile = estimate(request.estimate)
     output = request.estimate_output or Path("profiles") / f"{profile.model.name.replace('/', '--')}.json"
-    if output.exists() and not request.estimate_force:
+    if exists(output) and not request.estimate_force:
         raise UsageError(f"{output} exists; replace it, or name another file")
     check_writable(output)
     save_profile(profile, output)

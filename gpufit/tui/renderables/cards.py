@@ -14,7 +14,7 @@ from gpufit.report.cells import COLUMNS, SYMBOLS
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.tui.renderables.bar import SMALLEST_WIDTH, bar, ceiling_column
 from gpufit.tui.renderables.evidence import SIGNS, STYLES, evidence_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
+from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES, WAIT
 
 POINTER = "▸"
 """Before the selected card, so that the selection shows without colour."""
@@ -44,10 +44,10 @@ class ListColumn:
         """The style of a row's cell."""
         return self.style if isinstance(self.style, str) else self.style(row)
 
-    def sized(self, document: FitDocument) -> SizedColumn:
-        """The column as wide as its longest cell."""
+    def sized(self, document: FitDocument, least: int = 0) -> SizedColumn:
+        """The column as wide as its longest cell, and at least so wide."""
         longest = max(len(self.text(document, row)) for row in document.cards)
-        return SizedColumn(self, max(self.smallest, longest, len(self.title)))
+        return SizedColumn(self, max(self.smallest, longest, len(self.title), least))
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,10 @@ class Layout:
     columns: tuple[SizedColumn, ...]
     bar_width: int
     """Below the smallest width of a bar there is none."""
+
+    def width_of(self, key: str) -> int:
+        """Of one column; 0 where it has no room."""
+        return next((one.width for one in self.columns if one.column.key == key), 0)
 
 
 def interval_text(document: FitDocument, row: CardRow) -> str:
@@ -114,14 +118,22 @@ COLUMNS_LEFT_TO_RIGHT: tuple[ListColumn, ...] = (
     ListColumn("sign", "", 1, False, lambda document, row: SIGNS[row.evidence], lambda row: STYLES[row.evidence]),
 )
 
+WORKED_OUT = frozenset({"lots"})
+"""Columns of what takes a search, where a card by itself does not do."""
+
 _ALWAYS = frozenset({"card", "verdict", "sign", "headroom_bytes"})
 _WHILE_THERE_IS_ROOM = ("need_bytes", "capacity_bytes", "evidence", "interval", "lots")
 """In the order of what a buyer asks for."""
 
 
-def layout_for(width: int, document: FitDocument) -> Layout:
-    """Card, verdict, headroom and bar always; other columns while the bar keeps its smallest width."""
-    sized = [column.sized(document) for column in COLUMNS_LEFT_TO_RIGHT]
+def layout_for(width: int, document: FitDocument, before: Layout | None = None) -> Layout:
+    """Card, verdict, headroom and bar always; other columns while the bar keeps its smallest width. What is still being
+    worked out keeps the room that it had `before`."""
+    known = before or Layout((), 0)
+    sized = [
+        column.sized(document, known.width_of(column.key) if column.key in WORKED_OUT else 0)
+        for column in COLUMNS_LEFT_TO_RIGHT
+    ]
     chosen = set(_ALWAYS)
     for key in _WHILE_THERE_IS_ROOM:
         if _width(sized, chosen | {key}) + SMALLEST_BAR > width:
@@ -150,11 +162,14 @@ def heading(layout: Layout) -> Text:
     return line.append(f"{title}{'capacity '.rjust(at - len(title))}▾", DIM)
 
 
-def card_line(document: FitDocument, row: CardRow, layout: Layout, selected: bool) -> Text:
-    """One card. A verdict carries its sign and word, and a selected card its pointer, besides any colour."""
+def card_line(document: FitDocument, row: CardRow, layout: Layout, selected: bool, settled: bool = True) -> Text:
+    """One card. A verdict carries its sign and word, and a selected card its pointer, besides any colour. Until the
+    answer is settled, what is still being worked out says so."""
+    waits = not settled and row.cards_needed is None
     line = Text(no_wrap=True).append((POINTER if selected else "").ljust(_POINTER_WIDTH), STRONG)
     for one in layout.columns:
-        line.append(one.pad(one.column.text(document, row)), one.column.style_of(row)).append(" " * _GAP)
+        text = WAIT if waits and one.column.key in WORKED_OUT else one.column.text(document, row)
+        line.append(one.pad(text), one.column.style_of(row)).append(" " * _GAP)
     if layout.bar_width >= SMALLEST_WIDTH:
         line.append_text(bar(row, layout.bar_width))
     if selected:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from gpufit.report.curve import CurveCard, CurveDocument
+from gpufit.report.curve_chart import ESTIMATE, FULL, POSSIBLY, RAN, SURELY
 from gpufit.report.curve_text import CROSSING_HEADERS, UNITS, crossing_cells, crossing_sentence, domain_sentence
 from gpufit.tui.renderables.cards import POINTER
-from gpufit.tui.renderables.curve import ESTIMATE, FULL, HERE, POSSIBLY, RAN, SELECTED_RAIL, SURELY
+from gpufit.tui.renderables.curve import HERE, SELECTED_RAIL
 from gpufit.tui.renderables.evidence import STYLES as EVIDENCE_STYLES
 from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES
+from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, VERDICT_STYLES, WAIT
 
 _FIRST_FIGURE = "surely to"
 
@@ -33,6 +34,11 @@ def legend(document: CurveDocument, card: CurveCard | None) -> Text:
     for sign, words in signs:
         text.append(" · ", DIM).append(f"{sign} ", STRONG).append(words, DIM)
     return text
+
+
+def waiting() -> Text:
+    """Until the answer is settled: what the picture above, of the question before, gives way to."""
+    return Text(f"working out how far each card reaches {WAIT}", STRONG)
 
 
 def crossings(

@@ -14,29 +14,28 @@ from typing import TYPE_CHECKING, Any
 from rich.color import Color
 from rich.style import Style
 
-from gpufit.advice.curve import Axis
-from gpufit.advice.limits import CEILING
-from gpufit.profile.record import Phase
 from gpufit.report.curve import CurveCard, CurveDocument, CurveLine
+from gpufit.report.curve_chart import (
+    FULL,
+    PHASE_COLOURS,
+    cell_marks,
+    crossing_marks,
+    stretches,
+    x_doublings,
+    x_ticks,
+    y_doublings,
+    y_ticks,
+)
 from gpufit.report.curve_text import distinct_ceilings
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
-from gpufit.units import format_size, format_tokens
 
 if TYPE_CHECKING:
     from textual_plotext import Plot
 
-PHASE_COLOURS: dict[Phase, str] = {
-    Phase.LOAD: "#8b95a7",
-    Phase.PREFILL: "#5b9bf8",
-    Phase.DECODE: "#c583e8",
-    Phase.FORWARD: "#5b9bf8",
-}
-"""Beside the phase's name at the end of its line."""
-
 NEIGHBOURS = 2
 """Cards above and below the selected one whose ceilings are drawn."""
 
-HERE, ESTIMATE, SURELY, POSSIBLY, RAN, FULL = "┊", "\u00d7", "[", "]", "o", "✗"
+HERE = "┊"
 SELECTED_RAIL, RAIL, DOMAIN_RAIL = "━", "─", "▁"
 _LABELLED_MARGIN = 110
 """Columns from which the ceilings of all other cards have their names at the right."""
@@ -92,14 +91,14 @@ def picture(
 ) -> Picture:
     """The plot of a curve with the ceilings of `near`, in so many columns and rows."""
     rails = _rails(near, selected)
-    x_range = _x_range(document, near)
-    y_range = _y_range(document, rails, 2 ** x_range[1])
+    x_range = x_doublings(document, near)
+    y_range = y_doublings(document, [rail.size_bytes for rail in rails], 2 ** x_range[1])
     shown = _a_row_each(rails, y_range, height)
     return Picture(
         x_range=x_range,
         y_range=y_range,
-        x_ticks=tuple(_x_ticks(document, x_range, width)),
-        y_ticks=tuple(_y_ticks(y_range, height)),
+        x_ticks=tuple(x_ticks(document, x_range, width)),
+        y_ticks=tuple(y_ticks(y_range, height)),
         margin=tuple(_margin(document, rails, y_range, height)) if width >= _LABELLED_MARGIN else (),
         strokes=(
             *_here(document, y_range),
@@ -151,32 +150,6 @@ def _row(size_bytes: int, y_range: tuple[float, float], height: int) -> int:
     return round((math.log2(size_bytes) - y_range[0]) / (y_range[1] - y_range[0]) * max(height - 4, 1))
 
 
-def _x_range(document: CurveDocument, near: Sequence[CurveCard]) -> tuple[float, float]:
-    """All places that have a name, and half as far again as the farthest crossing of the cards that are drawn."""
-    points = [point.at for line in document.lines for point in line.points] or [document.at]
-    crossed = [one for card in near for one in (card.estimate_up_to, card.possibly_up_to) if one and one < CEILING]
-    named = [document.at, 4 * points[0], *(cell.at for cell in document.cells), document.domain_to or 0]
-    high = min(max([*named, *(place * 3 // 2 for place in crossed)]), max(points))
-    return _widened(math.log2(min(points)), math.log2(high), 1)
-
-
-def _y_range(document: CurveDocument, rails: Sequence[_Rail], last: float) -> tuple[float, float]:
-    """From the lowest line to a little above the highest ceiling, or the need at the scenario where that is higher."""
-    points = [point for line in document.lines for point in line.points if point.allocated_bytes and point.at <= last]
-    sizes = [point.allocated_bytes for point in points]
-    high = [rail.size_bytes for rail in rails] or sizes
-    high += [point.allocated_bytes for point in points if point.at == document.at]
-    if not high:
-        return 30.0, 31.0
-    low, top = math.log2(min([*sizes, *high])), math.log2(max(high))
-    return _widened(low - 0.1 * max(top - low, 1), top + 0.1 * max(top - low, 1), 1)
-
-
-def _widened(low: float, high: float, least: float) -> tuple[float, float]:
-    """A range of at least so many doublings."""
-    return (low, high) if high - low >= least else (low - least / 2, high + least / 2)
-
-
 def _here(document: CurveDocument, y_range: tuple[float, float]) -> Iterator[Stroke]:
     x = math.log2(document.at)
     yield Stroke((x, x), y_range, HERE, STRONG)
@@ -190,22 +163,11 @@ def _domain(document: CurveDocument, y_range: tuple[float, float]) -> Iterator[S
 
 def _phase(document: CurveDocument, line: CurveLine) -> Iterator[Stroke]:
     """Solid where it was run or follows from rules alone, dotted where it is carried beyond that."""
-    colour = PHASE_COLOURS[line.phase]
-    points = [point for point in line.points if point.allocated_bytes]
-    stretches: list[tuple[bool, list[tuple[float, float]]]] = []
-    for point in points:
-        dotted = document.domain_to is not None and not _within(document, point.at)
-        place = (math.log2(point.at), math.log2(point.allocated_bytes))
-        if not stretches or stretches[-1][0] is not dotted:
-            stretches.append((dotted, [stretches[-1][1][-1]] if stretches else []))
-        stretches[-1][1].append(place)
-    for dotted, found in stretches:
-        shown = _dots(found) if dotted else found
-        yield Stroke(tuple(x for x, _ in shown), tuple(y for _, y in shown), "braille", colour, joined=not dotted)
-
-
-def _within(document: CurveDocument, place: int) -> bool:
-    return (document.domain_from or 0) <= place <= (document.domain_to or 0)
+    for dotted, points in stretches(document, line):
+        places = [(math.log2(point.at), math.log2(point.allocated_bytes)) for point in points]
+        shown = _dots(places) if dotted else places
+        xs, ys = tuple(x for x, _ in shown), tuple(y for _, y in shown)
+        yield Stroke(xs, ys, "braille", PHASE_COLOURS[line.phase], joined=not dotted)
 
 
 def _dots(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -221,49 +183,16 @@ def _ceiling(document: CurveDocument, rail: _Rail, x_range: tuple[float, float])
     y, first = math.log2(rail.size_bytes), rail.cards[0]
     colour = VERDICT_STYLES[first.verdict] if rail.selected else DIM
     yield Stroke(x_range, (y, y), SELECTED_RAIL if rail.selected else RAIL, colour)
-    marks = [(first.surely_up_to, SURELY), (first.possibly_up_to, POSSIBLY)] if rail.selected else []
-    for place, sign in [*marks, (first.estimate_up_to, ESTIMATE)]:
-        if place and place != document.limit and x_range[0] <= math.log2(place) <= x_range[1]:
-            yield Stroke((math.log2(place),), (y,), sign, STRONG, joined=False)
+    for mark in crossing_marks(document, first, rail.selected):
+        if x_range[0] <= math.log2(mark.x) <= x_range[1]:
+            yield Stroke((math.log2(mark.x),), (y,), mark.sign, STRONG, joined=False)
 
 
 def _cells(document: CurveDocument) -> Iterator[Stroke]:
-    """What was run: where it peaked, or that it ran out of memory there, on the highest line."""
-    for cell in document.cells:
-        size = cell.allocated_bytes
-        if size is None:
-            size = max(
-                (point.allocated_bytes for line in document.lines for point in line.points if point.at == cell.at),
-                default=0,
-            )
-        if size:
-            sign, style = (RAN, STRONG) if cell.allocated_bytes is not None else (FULL, "bold #ff7272")
-            yield Stroke((math.log2(cell.at),), (math.log2(size),), sign, style, joined=False)
-
-
-def _x_ticks(document: CurveDocument, x_range: tuple[float, float], width: int) -> Iterator[tuple[float, str]]:
-    powers = range(math.ceil(x_range[0]), math.floor(x_range[1]) + 1)
-    step = max(1, math.ceil(len(powers) * 7 / max(width - 12, 7)))
-    for power in powers[::step]:
-        yield power, format_tokens(2**power) if document.axis is Axis.CONTEXT else f"{2**power:,}"
-
-
-def _y_ticks(y_range: tuple[float, float], height: int) -> Iterator[tuple[float, str]]:
-    """Powers of two, and half way between them where there is room."""
-    low, high = math.ceil(y_range[0]), math.floor(y_range[1])
-    rows = max(height - 2, 1) / (y_range[1] - y_range[0])
-    step = max(1, math.ceil(2 / rows))
-    for power in range(low - 1, high + 1):
-        if power >= y_range[0] and power % step == 0:
-            yield power, size_tick(2**power)
-        if rows >= 6 and y_range[0] <= power + math.log2(1.5) <= y_range[1]:
-            yield power + math.log2(1.5), size_tick(3 * 2 ** (power - 1))
-
-
-def size_tick(size_bytes: int) -> str:
-    """A round size without the decimals that say nothing."""
-    number, unit = format_size(size_bytes).split()
-    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+    """What was run."""
+    for mark in cell_marks(document):
+        style = "bold #ff7272" if mark.sign == FULL else STRONG
+        yield Stroke((math.log2(mark.x),), (math.log2(mark.y),), mark.sign, style, joined=False)
 
 
 def _margin(

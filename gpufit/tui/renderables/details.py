@@ -19,7 +19,7 @@ from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.cards import interval_text, need_interval_text
 from gpufit.tui.renderables.evidence import SIGNS, STYLES, evidence_text
-from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WAIT
 from gpufit.tui.renderables.words import VERDICT_WORDS
 from gpufit.units import format_size
 
@@ -31,13 +31,14 @@ _BYTES_WIDTH = 16
 """`999,999,999,999` and a blank: a table that keeps its width needs no new layout from one scenario to the next."""
 
 
-def facts(document: FitDocument, row: CardRow) -> Group:
-    """The answer for one card: verdict with its meaning, then a line a figure."""
+def facts(document: FitDocument, row: CardRow, settled: bool = True) -> Group:
+    """The answer for one card: verdict with its meaning, then a line a figure. Until it is settled, what is still being
+    worked out says so."""
     verdict = Text.assemble(
         (SYMBOLS[row.verdict], VERDICT_STYLES[row.verdict]), (f": {VERDICT_WORDS[row.verdict]}", PLAIN)
     )
     grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
-    for label, value in _fact_lines(document, row):
+    for label, value in _fact_lines(document, row, settled):
         grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
     return Group(verdict, grid)
 
@@ -47,7 +48,7 @@ def _with_evidence(row: CardRow, figure: str) -> Text:
     return Text.assemble((figure, PLAIN), " ", (SIGNS[row.evidence], STYLES[row.evidence]))
 
 
-def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str | Text]]:
+def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[tuple[str, str | Text]]:
     yield "capacity", _TEXT["capacity_bytes"](document, row) or "not known"
     yield "need", _with_evidence(row, _TEXT["need_bytes"](document, row))
     yield "  lower .. upper", need_interval_text(document, row)
@@ -55,10 +56,13 @@ def _fact_lines(document: FitDocument, row: CardRow) -> Iterable[tuple[str, str 
         yield "headroom", _with_evidence(row, _TEXT["headroom_bytes"](document, row))
         yield "  lower .. upper", interval_text(document, row)
     yield "binds", binding_text(row)
-    yield "max concurrency", _largest(_TEXT["max_concurrency"](document, row), row.max_concurrency, "sequence")
-    yield "max context", _largest(max_context_text(row), row.max_context_tokens, "token")
-    yield "cards", _cards(document, row)
-    yield "lots", lots_text(row)
+    known = settled or row.cards_needed is not None
+    most = _largest(_TEXT["max_concurrency"](document, row), row.max_concurrency, "sequence")
+    yield "max concurrency", most if settled else WAIT
+    longest = _largest(max_context_text(row), row.max_context_tokens, "token")
+    yield "max context", longest if settled else WAIT
+    yield "cards", _cards(document, row) if known else WAIT
+    yield "lots", lots_text(row) if known else WAIT
     stale = {book.name for book in document.offer_books if book.stale}
     for price in row.prices:
         if price.total_price is not None:

@@ -9,10 +9,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.profile.record import Phase
+from gpufit.report.curve_chart import PHASE_COLOURS, size_tick
 from gpufit.report.growth import GrowthDocument
+from gpufit.report.growth_chart import KNEE, draws, even, extent, knee_of, stretches
 from gpufit.report.summary import growth_sentence
-from gpufit.tui.renderables.curve import HERE, PHASE_COLOURS, Label, Picture, Stroke, size_tick
-from gpufit.tui.renderables.evidence import evidence_mark
+from gpufit.tui.renderables.curve import HERE, Label, Picture, Stroke
+from gpufit.tui.renderables.evidence import evidence_mark, evidence_text
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE
 from gpufit.units import format_size, format_tokens
 
@@ -58,8 +60,10 @@ def _figure_lines(document: GrowthDocument) -> Iterator[tuple[str, str]]:
         yield "held once", format_size(growth.shared_bytes)
     if document.sequence_bytes is not None and document.all_sequences_bytes is not None:
         cached, count = document.scenario.cached_tokens, document.scenario.concurrency
-        yield f"one sequence of {cached:,}", format_size(document.sequence_bytes)
-        yield f"all {count:,} of them", format_size(document.all_sequences_bytes)
+        other = document.sequence_evidence
+        mark = "" if other is None or other is growth.evidence else f" {evidence_text(other)}"
+        yield f"one sequence of {cached:,}", f"{format_size(document.sequence_bytes)}{mark}"
+        yield f"all {count:,} of them", f"{format_size(document.all_sequences_bytes)}{mark}"
     yield "seen after", f"{growth.phase}"
 
 
@@ -69,44 +73,37 @@ def _size(size: int) -> str:
 
 def growth_picture(document: GrowthDocument, width: int, height: int) -> Picture | None:
     """One sequence's cache against its length, both from nothing; None where there is nothing to draw."""
-    growth, points = document.growth, document.points
-    if growth is None or not points or not (growth.grows or growth.state_bytes_per_sequence):
+    if not draws(document):
         return None
-    last, most = points[-1].tokens, max(point.cache_bytes for point in points)
-    x_range, y_range = (0.0, float(max(last, 1))), (0.0, most * 1.1 or 1.0)
-    here = document.scenario.cached_tokens
+    last, most = extent(document)
+    x_range, y_range = (0.0, float(last)), (0.0, most * 1.1)
+    here, knee = document.scenario.cached_tokens, knee_of(document)
     labels = []
     strokes = [
         Stroke((here, here), y_range, HERE, STRONG),
-        Stroke(
-            tuple(float(point.tokens) for point in points),
-            tuple(float(point.cache_bytes) for point in points),
-            "braille",
-            PHASE_COLOURS[Phase.DECODE],
+        *(
+            Stroke(
+                tuple(float(tokens) for tokens, _ in places),
+                tuple(float(size) for _, size in places),
+                "braille",
+                PHASE_COLOURS[Phase.DECODE],
+                joined=not beyond,
+            )
+            for beyond, places in stretches(document)
         ),
     ]
-    knee = growth.knee_tokens
-    if knee is not None and knee <= last:
-        at = next(point.cache_bytes for point in points if point.tokens == knee)
-        strokes.append(Stroke((knee,), (at,), "◆", STRONG, joined=False))
-        labels.append(Label(knee + x_range[1] * 0.04, at, "knee", STRONG, "left"))
+    if knee is not None:
+        strokes.append(Stroke((knee[0],), (knee[1],), KNEE, STRONG, joined=False))
+        labels.append(Label(knee[0] + x_range[1] * 0.04, knee[1], "knee", STRONG, "left"))
     return Picture(
         x_range=x_range,
         y_range=y_range,
-        x_ticks=tuple((at, format_tokens(at)) for at in _even(last, max(width // 14, 2))),
-        y_ticks=tuple((at, size_tick(at) if at else "0") for at in _even(most, max(height // 4, 2))),
+        x_ticks=tuple((at, format_tokens(at)) for at in even(last, max(width // 14, 2))),
+        y_ticks=tuple((at, size_tick(at) if at else "0") for at in even(most, max(height // 4, 2))),
         margin=(),
         strokes=tuple(strokes),
         labels=tuple(labels),
     )
-
-
-def _even(most: int, wanted: int) -> Iterator[int]:
-    """Multiples of a power of two, about as many as wanted, none beyond `most`."""
-    step = 1
-    while most // step > wanted:
-        step *= 2
-    yield from range(0, most + 1, step)
 
 
 def plot_title(document: GrowthDocument) -> Text:
@@ -115,5 +112,8 @@ def plot_title(document: GrowthDocument) -> Text:
         return Text()
     text = Text.assemble(("KV cache of one sequence against its tokens", DIM), (f" · {HERE} ", STRONG), ("here ", DIM))
     if document.growth.knee_tokens:
-        text.append("· ◆ ", STRONG).append("knee ", DIM)
-    return text.append("· ", DIM).append_text(evidence_mark(document.growth.evidence))
+        text.append(f"· {KNEE} ", STRONG).append("knee ", DIM)
+    text.append("· ", DIM).append_text(evidence_mark(document.growth.evidence))
+    if any(beyond for beyond, _ in stretches(document)):
+        text.append(", beyond ", DIM).append_text(evidence_mark(document.points[-1].evidence)).append(" (dotted)", DIM)
+    return text

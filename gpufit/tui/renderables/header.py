@@ -8,13 +8,14 @@ from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.held import AS_PROFILED, Held
+from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline
 from gpufit.tui.listing import Sort
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
 from gpufit.tui.state import View, ViewState
-from gpufit.units import format_tokens
+from gpufit.units import counted, format_tokens
 
 _WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
 _MOST_PROBLEMS = 3
@@ -24,12 +25,29 @@ _LISTS = frozenset({View.CARDS, View.CURVE, View.ORDER})
 """Screens on which the choice and order of the cards are seen."""
 
 
-def header(loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None) -> Text:
-    """Who was measured where, the scenario with its answer, and on screens with a list what that shows."""
+def header(
+    loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None, still_grows: bool = False
+) -> Text:
+    """Who was measured where, and the scenario with its answer; below them what is missing of a profile that is
+    unfinished, and on screens with a list what that shows. `still_grows`: a run adds to it right now."""
     first, second = _headline(loaded, state, document)
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{first}\n", STRONG).append(second, PLAIN)
-    return text.append(f"\n{_list_line(state, document)}", DIM) if state.view in _LISTS else text
+    below = []
+    if loaded is not None and not loaded.profile.complete:
+        below.append(Text(f"! {unfinished_words(loaded.profile, still_grows)}", _WARNING))
+    if state.view in _LISTS:
+        below.append(Text(_list_line(state, document), DIM))
+    return text.append("\n").append_text(Text(" · ", DIM).join(below)) if below else text
+
+
+def unfinished_words(profile: Profile, still_grows: bool) -> str:
+    """What an answer of an unfinished profile rests on, and whether that changes by itself."""
+    many = len(profile.measured_cells)
+    cells = counted(many, "cell")
+    alone = f"only its {cells} {'answers' if many == 1 else 'answer'}"
+    rests = alone if profile.memory_model is None else f"it answers from {cells}"
+    return f"a run goes on: {rests} so far" if still_grows else f"unfinished: {rests}"
 
 
 def _headline(loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None) -> tuple[str, str]:
@@ -63,10 +81,13 @@ def problem_lines(problems: Sequence[str]) -> Text:
     return Text("\n".join(f"! {line}" for line in shown), _WARNING, no_wrap=True, overflow="ellipsis")
 
 
-def no_answer(reason: str, several: bool) -> Text:
+def no_answer(reason: str, several: bool, still_grows: bool = False) -> Text:
     """In place of the cards, when the profile cannot answer for the scenario."""
     other = "  ·  p: the next profile" if several else ""
-    return Text.assemble(("! ", _WARNING), (f"{reason}\n\n", _WARNING), (f"r: back to the first scenario{other}", DIM))
+    text = Text.assemble(("! ", _WARNING), (f"{reason}\n\n", _WARNING))
+    if still_grows:
+        text.append("A run adds cells to it right now, and this page follows.\n\n", PLAIN)
+    return text.append(f"r: back to the first scenario{other}", DIM)
 
 
 def nothing_listed(state: ViewState) -> Text:

@@ -24,7 +24,7 @@ from gpufit.report.price_text import COST_NOTE, cost_headers, price_lines, rates
 from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
-from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WARNING
+from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WAIT, WARNING
 from gpufit.units import format_size
 
 _LABEL_WIDTH = 14
@@ -143,6 +143,13 @@ def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Orderin
     return text
 
 
+def waiting(document: FitDocument) -> Text:
+    """Until the answer is settled: what the list below, of the question before, gives way to."""
+    fits = sum(row.verdict is Verdict.FITS for row in document.cards)
+    alone = "1 card fits by itself" if fits == 1 else f"{fits} cards fit by themselves"
+    return Text(f"{alone} · working out every way, its lots and totals {WAIT}", STRONG)
+
+
 def details(document: FitDocument, line: OrderLine) -> Group:
     """Everything about one line: how the card is taken, each term's prices, from whom, and what they rest on."""
     grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
@@ -213,10 +220,12 @@ _READY_STYLES = {
 }
 
 
-def order_head(card: str, name: str, document: OrderDocument | None, other: str, words: str, wrong: bool) -> Text:
-    """Above the form: the card, whether it can be ordered as it stands and what speaks against it, or why there is no
-    order."""
-    text = Text.assemble((f"{card} · ", STRONG), (printable(name), TITLE))
+def order_head(line: OrderLine, document: OrderDocument | None, words: str, wrong: bool) -> Text:
+    """Above the form: the card and how it is taken, whether it can be ordered as it stands and what speaks against it,
+    or why there is no order."""
+    text = Text.assemble((f"{line.row.card} · ", STRONG), (printable(line.row.name), TITLE))
+    if line.plan is not None:
+        text.append(f" · {arrangement_words(line.plan)}", DIM)
     if document is not None:
         text.append(f"\n{status(document)}", _READY_STYLES[document.readiness])
         text.append(f" {evidence_text(document.evidence)}", STYLES[document.evidence])
@@ -224,7 +233,7 @@ def order_head(card: str, name: str, document: OrderDocument | None, other: str,
             text.append(f"\n! {printable(blocker)}", WARNING)
     if words:
         text.append(f"\n! {printable(words)}" if wrong else f"\n{words}", WARNING if wrong else DIM)
-    return text.append(f"\n{other}", DIM) if other else text
+    return text
 
 
 class _Tables(TableElement):

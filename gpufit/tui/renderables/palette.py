@@ -49,3 +49,6 @@ VERDICT_STYLES: dict[Verdict, str] = {
 
 WARNING = VERDICT_STYLES[Verdict.TOO_CLOSE]
 """What somebody has to know before anything else."""
+
+WAIT = "…"
+"""Stands where a figure is still being worked out."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.text import Text
 
 from gpufit.report.times import NEVER_CARRIED, TimeRow, TimesDocument
+from gpufit.report.times_text import inputs_rate_text, seconds_text, tokens_rate_text
 from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.evidence import evidence_mark
 from gpufit.tui.renderables.palette import DIM, PLAIN, SELECTED_BACKGROUND, STRONG, TITLE
@@ -54,17 +57,13 @@ def time_cells(row: TimeRow) -> tuple[str, ...]:
         format_tokens(row.context_tokens),
         f"{row.new_tokens:,}",
         f"{row.concurrency:,}",
-        _seconds(row.time_to_first_token_seconds),
-        _seconds(row.wall_seconds),
-        "" if row.inputs_per_second is None else f"{row.inputs_per_second:.4g}",
-        _rate(row.generated_tokens_per_second),
-        _rate(row.prompt_tokens_per_second),
+        _shown(row.time_to_first_token_seconds, seconds_text),
+        _shown(row.wall_seconds, seconds_text),
+        _shown(row.inputs_per_second, inputs_rate_text),
+        _shown(row.generated_tokens_per_second, tokens_rate_text),
+        _shown(row.prompt_tokens_per_second, tokens_rate_text),
     )
 
 
-def _seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f} s" if value < 10 else f"{value:,.1f} s"
-
-
-def _rate(value: float | None) -> str:
-    return "" if value is None else f"{value:,.1f}"
+def _shown(value: float | None, text: Callable[[float], str]) -> str:
+    return "" if value is None else text(value)

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from gpufit.tui.app import GpufitApp
 
 
+STALE_OPACITY = 0.45
+"""Of what is drawn for a question that is not the one asked any more."""
+
+
 class SessionScreen(Screen[None]):
     """A screen over the session's state: subclasses compose their part, and draw it whenever the state has changed."""
 
@@ -84,6 +88,8 @@ class QuestionScreen(SessionScreen):
     """A screen that shows an answer: the question stands above, and its keys change it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(QUESTION)]
+    SEARCHES: ClassVar[bool] = True
+    """Whether it shows more than verdicts: the most that would fit, plans, totals."""
 
     def compose(self) -> ComposeResult:
         """As every screen, with the question above."""
@@ -125,7 +131,8 @@ class QuestionScreen(SessionScreen):
     def draw(self) -> None:
         """The question; then the answer, or why there is none."""
         session = self.session
-        self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document))
+        grows = self.gpufit_app.still_grows
+        self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document, grows))
         # Without any profile the page below says what could not be read.
         self.query_one("#problems").display = bool(session.problems and session.profiles)
         self.query_one(ScenarioBar).show(session.state)
@@ -135,6 +142,21 @@ class QuestionScreen(SessionScreen):
             self.draw_answer()
         else:
             self.query_one("#instead", Static).update(instead)
+        if self.SEARCHES and not session.settled:
+            # What is known at once is on the terminal before anything else is worked out.
+            self.call_after_refresh(self._go_on)
+
+    def _go_on(self) -> None:
+        """The rest of the answer: worked out, unless somebody could not wait for it."""
+        if self.session.settled:
+            self.draw()
+        else:
+            self.gpufit_app.work_out()
+
+    def fade(self, stale: bool, *selectors: str) -> None:
+        """Show what is still of the question before as such, until the answer is there."""
+        for selector in selectors:
+            self.query_one(selector).styles.opacity = STALE_OPACITY if stale else 1.0
 
     def instead(self) -> Text | None:
         """What stands in place of the answer; None where there is one."""
@@ -142,7 +164,7 @@ class QuestionScreen(SessionScreen):
         if not session.profiles:
             return empty_page(f"{profiles_dir()}/", session.problems)
         if session.document is None:
-            return header.no_answer(session.why_not, len(session.profiles) > 1)
+            return header.no_answer(session.why_not, len(session.profiles) > 1, self.gpufit_app.still_grows)
         return None
 
     def exportable(self) -> Exportable | None:

@@ -112,9 +112,9 @@ class CardsScreen(QuestionScreen):
             return
         cards = self.query_one(CardList)
         self.query_one("#legend", Static).update(legend(self.size.width - 2), layout=False)
-        cards.show(session.document, session.rows, session.state.selected)
+        cards.show(session.document, session.rows, session.state.selected, session.settled)
         self.query_one("#heading", Static).update(heading(cards.columns), layout=False)
-        self.query_one(Details).show(session.document, row)
+        self.query_one(Details).show(session.document, row, session.settled)
 
     def _enlarge_details(self, large: bool) -> None:
         self.set_class(large, "-enlarged")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+import msgspec
 from textual.binding import BindingType
 from textual.containers import Container
 from textual.events import Resize
@@ -12,11 +13,13 @@ from textual.widget import Widget
 
 from gpufit.flows_curve import curve
 from gpufit.report.curve import CurveDocument
+from gpufit.report.curve_table import curve_report
 from gpufit.report.document import FitDocument
 from gpufit.tui import state
+from gpufit.tui.export import Exportable, of_tables
 from gpufit.tui.keys import CURVE, bindings
 from gpufit.tui.messages import CardPressed
-from gpufit.tui.renderables.crossings import legend
+from gpufit.tui.renderables.crossings import legend, waiting
 from gpufit.tui.renderables.curve import picture, shown_cards
 from gpufit.tui.screens.base import QuestionScreen
 from gpufit.tui.session import Session
@@ -79,7 +82,12 @@ class CurveScreen(QuestionScreen):
 
     def draw_answer(self) -> None:
         """The plot, the table, and what the selected card holds."""
-        session, found = self.session, self._curve()
+        session = self.session
+        self.fade(not session.settled, "#plot", "#crossings")
+        if not session.settled:
+            self.query_one("#curve-legend", Block).show(waiting(), stays=False)
+            return
+        found = self._curve()
         if found is None:
             return
         listed, selected = session.state.cards, session.state.selected_card
@@ -88,6 +96,17 @@ class CurveScreen(QuestionScreen):
         self.query_one(PicturePlot).show(lambda width, height: picture(found, near, selected, width, height))
         self.query_one("#curve-legend", Block).show(legend(found, card))
         self.query_one(Crossings).show(found, listed, session.state.selected)
+
+    def exportable(self) -> Exportable | None:
+        """The curve for the cards that are listed, with the ceilings that are drawn."""
+        self.session.settle()
+        found, now = self._curve(), self.session.state
+        if found is None:
+            return None
+        near = shown_cards(found, now.cards, now.selected)
+        cards = {card.card: card for card in found.cards}
+        listed = msgspec.structs.replace(found, cards=tuple(cards[one] for one in now.cards))
+        return of_tables(curve_report(listed, near, now.selected_card), found.model.name, (found.profile,))
 
     def _curve(self) -> CurveDocument | None:
         """The curve through the answer, worked out once for each answer and axis."""

@@ -14,7 +14,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, OptionList, Static
 from textual.widgets.option_list import Option
 
-from gpufit.errors import GpufitError
+from gpufit.errors import GpufitError, UsageError
 from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
@@ -85,7 +85,12 @@ class ExportScreen(ModalScreen[str | None]):
     def _begin(self) -> None:
         """Ask first where that would replace a file; a browser's downloads never do."""
         named = self.query_one("#file", Input).value
-        if not self.app.is_web and self._twice != named and export.place_of(named).is_file():
+        try:
+            there = not self.app.is_web and export.is_there(named)
+        except UsageError as error:
+            self._say(f"! {error}")
+            return
+        if there and self._twice != named:
             self._twice = named
             self._say(f"! {named} is there already: enter again replaces it")
             return

@@ -75,6 +75,10 @@ class OrderScreen(QuestionScreen):
         document, selected = self.session.document, self.session.state.selected_card
         if document is None or not self.session.rows:
             return
+        self.fade(not self.session.settled, "#columns", "#orders", "#order")
+        if not self.session.settled:
+            self.query_one("#summary", Block).show(order.waiting(document), stays=False)
+            return
         self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
         found = ordering.put(self._ordering, self._ordering.cursor, len(self._lines))
         if self._lines[found.cursor].row.card != selected:
@@ -117,6 +121,9 @@ class OrderScreen(QuestionScreen):
 
     def action_open(self) -> None:
         """The order file of the card under the cursor."""
+        if not self.session.settled:
+            self.session.settle()
+            self.draw()
         if self._lines and self.session.document is not None:
             line = self._lines[self._ordering.cursor]
             self.app.push_screen(OrderFileScreen(self.session, line, self._ordering.term_days))

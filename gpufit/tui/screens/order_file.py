@@ -14,7 +14,6 @@ from textual.widgets import Input, Label, Static
 from gpufit.errors import UsageError
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import load_order_format
-from gpufit.report.plans import arrangement_words
 from gpufit.tui.export import Exportable, of_order
 from gpufit.tui.keys import ORDER_FILE, bindings
 from gpufit.tui.messages import OrderMade
@@ -96,7 +95,7 @@ class OrderFileScreen(Screen[None]):
         """Many workers take their time."""
         try:
             ask = read_ask(self._texts)
-            made = self._session.order(self._line.row.card, self._line.book, ask)
+            made = self._session.order(self._line.row.card, self._line.book, ask, self._arrangement)
         except UsageError as error:
             self.post_message(OrderMade(str(error), ""))
             return
@@ -113,13 +112,11 @@ class OrderFileScreen(Screen[None]):
         self._say("")
         self.query_one("#page", Static).update(OrderPage(message.page))
 
+    @property
+    def _arrangement(self) -> str | None:
+        """That of the line; None where no number of its cards serves."""
+        return None if self._line.plan is None else self._line.plan.arrangement
+
     def _say(self, words: str, wrong: bool = False) -> None:
-        """The card, what the file is made of where it is not this line, and what is wrong."""
-        row = self._line.row
-        other = ""
-        if not self._line.best and self._line.plan is not None:
-            other = (
-                f"the file takes the fewest cards; {arrangement_words(self._line.plan)} on {row.cards_needed} cards "
-                "stands in the list to compare"
-            )
-        self.query_one("#head", Block).show(order_head(row.card, row.name, self.document, other, words, wrong))
+        """The line that the file is made of, whether it is ready, and what is wrong."""
+        self.query_one("#head", Block).show(order_head(self._line, self.document, words, wrong))

@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from textual.widget import Widget
 
 from gpufit.flows_curve import precision
+from gpufit.report.precision import PrecisionDocument
+from gpufit.report.precision_table import precision_report
 from gpufit.tui import state
+from gpufit.tui.export import Exportable, of_tables
 from gpufit.tui.messages import HeldChosen
 from gpufit.tui.renderables.precision import columns, reasons
 from gpufit.tui.screens.page import PageScreen
@@ -23,6 +26,7 @@ class PrecisionScreen(PageScreen):
     """Four columns, three switches."""
 
     VIEW = View.PRECISION
+    SEARCHES = False
     DEFAULT_CSS = """
     PrecisionScreen.-side #switches { width: 64; }
     """
@@ -40,12 +44,22 @@ class PrecisionScreen(PageScreen):
         """Switch as was clicked."""
         self.go(state.with_held(self.session.state, message.held))
 
-    def draw_answer(self) -> None:
-        """What the answer stands on."""
+    def _precision(self) -> PrecisionDocument | None:
         session = self.session
         if session.document is None or session.loaded is None:
+            return None
+        return precision(session.loaded.profile, session.document, session.state.held)
+
+    def exportable(self) -> Exportable | None:
+        """The same columns and switches."""
+        found = self._precision()
+        return None if found is None else of_tables(precision_report(found), found.model.name, (found.profile,))
+
+    def draw_answer(self) -> None:
+        """What the answer stands on."""
+        found = self._precision()
+        if found is None:
             return
-        found = precision(session.loaded.profile, session.document, session.state.held)
         self.query_one(Switches).show(found, _SWITCHES_WIDTH if self.side_by_side else self.app.size.width - 5)
         self.query_one("#columns", Block).show(columns(found))
         self.query_one("#reasons", Block).show(reasons(found))

@@ -13,7 +13,10 @@ from textual.widgets import Input, Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.errors import GpufitError
+from gpufit.report.profiles import Listed, ProfilesDocument, build_profiles_document
+from gpufit.report.profiles_table import profiles_report
 from gpufit.tui import shelf, state
+from gpufit.tui.export import Exportable, of_tables
 from gpufit.tui.keys import PROFILES, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile, profile_named
 from gpufit.tui.messages import ListResized, ProfileRead, RowPressed
@@ -77,11 +80,28 @@ class ProfilesScreen(SessionScreen):
         """All that is here; those that can be asked come first, as the other screens count them."""
         return (*self.session.profiles, *self.session.unfinished)
 
+    def _document(self) -> ProfilesDocument:
+        return build_profiles_document(
+            Listed(one.profile, one.where, one.start)
+            if isinstance(one, LoadedProfile)
+            else Listed(one.profile, one.where, None, one.why)
+            for one in self.listed
+        )
+
+    def exportable(self) -> Exportable | None:
+        """The list; None while it is empty."""
+        return (
+            of_tables(profiles_report(self._document()), "gpufit", tuple(one.where for one in self.listed))
+            if self.listed
+            else None
+        )
+
     def draw(self) -> None:
         """The list, and the profile under the cursor."""
         session, found = self.session, self.listed
         self._shelf = shelf.put(self._shelf, self._shelf.cursor, len(found))
-        rows = profiles.entries(found, self._shelf.marked, session.state.profile if session.profiles else -1)
+        opened = session.state.profile if session.profiles else -1
+        rows = profiles.entries(self._document(), self._shelf.marked, opened)
         problems = self.query_one("#problems", Static)
         problems.update(problem_lines(session.problems))
         problems.display = bool(session.problems and found)

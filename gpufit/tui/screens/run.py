@@ -17,6 +17,7 @@ from gpufit.profile.record import Evidence, Profile
 from gpufit.report.run_text import estimate_line, summary_lines
 from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
 from gpufit.tui import run_state, state
+from gpufit.tui.export import Exportable, of_run
 from gpufit.tui.keys import RUN, bindings
 from gpufit.tui.loaded import read_profiles
 from gpufit.tui.messages import FieldChanged, RunNews, RunRead
@@ -206,6 +207,11 @@ class RunScreen(SessionScreen):
         self.runner.stop()
         self.draw()
 
+    def exportable(self) -> Exportable | None:
+        """The run's profile; None before it is written for the first time."""
+        output = self.runner.state.output
+        return of_run(output) if output and Path(output).is_file() else None
+
     def action_open(self) -> None:
         """The cards for the run's profile, at its own scenario."""
         place = self._place()
@@ -234,7 +240,7 @@ class RunScreen(SessionScreen):
             self._reads = True
             self._read(self.runner.state.output, self.runner.state.stage is Stage.FINISHED)
 
-    @work(thread=True, group="profile")
+    @work(thread=True, exclusive=True, group="profile")
     def _read(self, output: str, finished: bool) -> None:
         """Off the screen's own thread: a profile of many cells takes its time."""
         found = read_profiles([Path(output)]).profiles

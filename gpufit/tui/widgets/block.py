@@ -13,10 +13,10 @@ class Block(Static):
     later.
     """
 
-    def show(self, content: RenderableType) -> None:
-        """Replace the text."""
+    def show(self, content: RenderableType, stays: bool = True) -> None:
+        """Replace the text. One that soon gives way to another makes do with the room that there is."""
         self.update(content, layout=False)
         height = self.get_content_height(self.size, self.app.size, self.size.width)
         width = self.get_content_width(self.size, self.app.size) if self.styles.is_auto_width else self.size.width
-        if (width, height) != self.size:
+        if (width, height) != self.size and (stays or not self.size):
             self.refresh(layout=True)

@@ -26,11 +26,12 @@ class CardList(ScrollView, can_focus=True, inherit_bindings=False):
         self._document: FitDocument | None = None
         self._rows: tuple[CardRow, ...] = ()
         self._selected = 0
+        self._settled = True
         self._layout = Layout((), 0)
 
-    def show(self, document: FitDocument, rows: Sequence[CardRow], selected: int) -> None:
+    def show(self, document: FitDocument, rows: Sequence[CardRow], selected: int, settled: bool = True) -> None:
         """Draw these rows, with the selected one in view."""
-        self._document, self._rows, self._selected = document, tuple(rows), selected
+        self._document, self._rows, self._selected, self._settled = document, tuple(rows), selected, settled
         self._lay_out()
         self.refresh()
 
@@ -50,7 +51,7 @@ class CardList(ScrollView, can_focus=True, inherit_bindings=False):
         background = self.rich_style
         if self._document is None or index >= len(self._rows):
             return Strip.blank(width, background)
-        line = card_line(self._document, self._rows[index], self._layout, index == self._selected)
+        line = card_line(self._document, self._rows[index], self._layout, index == self._selected, self._settled)
         line.truncate(width, overflow="ellipsis", pad=True)
         segments = line.render(self.app.console)
         return Strip(list(segments)).apply_style(Style(bgcolor=background.bgcolor))
@@ -61,7 +62,8 @@ class CardList(ScrollView, can_focus=True, inherit_bindings=False):
 
     def _lay_out(self) -> None:
         if self._document is not None:
-            self._layout = layout_for(self.scrollable_content_region.width, self._document)
+            before = None if self._settled else self._layout
+            self._layout = layout_for(self.scrollable_content_region.width, self._document, before)
         self.virtual_size = Size(self.size.width, len(self._rows))
         self._show_selected()
 

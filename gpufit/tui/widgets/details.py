@@ -36,15 +36,15 @@ class Details(VerticalScroll, can_focus=True, inherit_bindings=False):
         yield Block(id="parts")
         yield Block(id="notes")
 
-    def show(self, document: FitDocument, row: CardRow) -> None:
+    def show(self, document: FitDocument, row: CardRow, settled: bool = True) -> None:
         """Show one card of a document."""
         if self._shown is not None and document is self._shown[0] and row is self._shown[1]:
             return
         self.border_title = f" {escape(row.card)} · {escape(row.name)} "
-        self.query_one("#facts", Block).show(details.facts(document, row))
+        self.query_one("#facts", Block).show(details.facts(document, row, settled), stays=settled)
         self.query_one("#parts", Block).show(details.parts_table(document, row))
         if self._shown is None or document is not self._shown[0]:
-            self.query_one("#notes", Block).show(details.notes(document))
+            self.query_one("#notes", Block).show(details.notes(document), stays=settled)
         self._shown = (document, row)
 
     def clear(self) -> None:
