@@ -25,6 +25,14 @@ async def test_a_picture_is_as_committed(name: str, monkeypatch: pytest.MonkeyPa
     assert list(screenshots.check(name, svg)) == []
 
 
+async def test_blocks_of_a_run_begin_in_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the cards screen says of its own parts does not move those of another."""
+    monkeypatch.chdir(screenshots.FACTS)
+    lines = screenshots.lines_of(await screenshots.drawn(screenshots.REAL, screenshots.SCREENS_OF["run-live"]))
+    titles = ("running: ", "Cells, each", "Outcomes, the", "Parts at the peak")
+    assert len({line.index(title) for title in titles for line in lines if title in line}) == 1
+
+
 def test_every_picture_is_on_the_page_and_every_one_on_it_is_drawn() -> None:
     named = {path.stem for path in screenshots.DOCS.glob("*.svg")}
     assert named == set(screenshots.SCREENS_OF)

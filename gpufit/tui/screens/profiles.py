@@ -31,7 +31,7 @@ from gpufit.tui.state import Event, View
 from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
 
-PROMPT = "a profile's file, or a model to estimate (directory, .gguf, hub id), then enter"
+PROMPT = "a profile's file, or a model to estimate (directory, .gguf, hub id); enter"
 
 
 class ProfilesScreen(SessionScreen):
