@@ -187,7 +187,7 @@ class GpufitApp(App[None]):
         """The run is another way on: close where its end was waited for, and show it where it is looked at."""
         if self._quits_with_the_run and self.runner is not None and not self.runner.state.alive:
             self.exit()
-        elif isinstance(self.screen, SessionScreen) and self.screen.VIEW is View.RUN:
+        elif isinstance(self._shown, SessionScreen) and self._shown.VIEW is View.RUN:
             self.draw_again()
 
     def work_out(self) -> None:
@@ -229,8 +229,13 @@ class GpufitApp(App[None]):
 
     def draw_again(self) -> None:
         """What is on show may have changed; a screen that is only being opened draws itself when it is there."""
-        if isinstance(self.screen, SessionScreen) and self.screen.is_mounted:
-            self.screen.draw()
+        if isinstance(self._shown, SessionScreen) and self._shown.is_mounted:
+            self._shown.draw()
+
+    @property
+    def _shown(self) -> Screen[object] | None:
+        """The screen on show; None once all are closed, when a run or an answer may still tell something."""
+        return self.screen_stack[-1] if self.screen_stack else None
 
     def action_help(self) -> None:
         """Show the help over any screen."""

@@ -42,7 +42,6 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 from tui_builders import CATALOG, OFFERS, make_app, make_loaded, make_session, named, screen_lines, screen_text
 
-from gpufit import flows
 from gpufit.profile.store import save_profile
 from gpufit.report.document import FitDocument
 from gpufit.report.run_text import cell_line, summary_lines
@@ -356,13 +355,14 @@ class TestProfile:
         monkeypatch.chdir(tmp_path)
         threads = []
 
-        def fit(*given: Any, **options: Any) -> FitDocument:
+        def work_out(session: Session, *given: Any) -> FitDocument | str:
             threads.append(threading.current_thread())
-            return real_fit(*given, **options)
+            return real(session, *given)
 
-        real_fit = flows.fit
-        monkeypatch.setattr("gpufit.flows.fit", fit)
+        real = Session.work_out
+        monkeypatch.setattr(Session, "work_out", work_out)
         app, gate = recorded_app(SECOND_CELL_DONE)
+        app.session.verdicts_first = True
         gate.set()
         async with app.run_test(size=MEDIUM) as pilot:
             await started_recording(pilot)

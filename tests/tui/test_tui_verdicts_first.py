@@ -21,6 +21,7 @@ from gpufit.profile.store import load_profile
 from gpufit.report.document import FitDocument
 from gpufit.tui import state
 from gpufit.tui.app import GpufitApp
+from gpufit.tui.messages import AnswerFound
 from gpufit.tui.renderables.palette import WAIT
 from gpufit.tui.session import Question, Session
 from gpufit.tui.state import Event, View, press
@@ -271,3 +272,14 @@ class TestScreen:
             held_back()
             await pilot.press("q")
         assert app.return_code == 0
+
+    async def test_what_comes_after_the_last_screen_is_closed_is_let_go(self) -> None:
+        app = GpufitApp(two_steps())
+        question = app.session.wanted
+        assert question is not None
+        async with app.run_test(size=(160, 48)) as pilot:
+            await pilot.press("8")
+        assert app.screen_stack == []
+        app.on_answer_found(AnswerFound(question, app.session.work_out(question)))
+        app.run_moved()
+        assert app.session.settled

@@ -57,10 +57,9 @@ def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[
         yield "  lower .. upper", interval_text(document, row)
     yield "binds", binding_text(row)
     known = settled or row.cards_needed is not None
-    most = _largest(_TEXT["max_concurrency"](document, row), row.max_concurrency, "sequence")
-    yield "max concurrency", most if settled else WAIT
-    longest = _largest(max_context_text(row), row.max_context_tokens, "token")
-    yield "max context", longest if settled else WAIT
+    most, longest = _TEXT["max_concurrency"](document, row), max_context_text(row)
+    yield "max concurrency", _largest(most, row.max_concurrency, "sequence") if settled else WAIT
+    yield "max context", _largest(longest, row.max_context_tokens, "token") if settled else WAIT
     yield "cards", _cards(document, row) if known else WAIT
     yield "lots", lots_text(row) if known else WAIT
     stale = {book.name for book in document.offer_books if book.stale}

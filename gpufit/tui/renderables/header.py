@@ -28,17 +28,17 @@ _LISTS = frozenset({View.CARDS, View.CURVE, View.ORDER})
 def header(
     loaded: LoadedProfile | None, state: ViewState, document: FitDocument | None, still_grows: bool = False
 ) -> Text:
-    """Who was measured where, and the scenario with its answer; below them what is missing of a profile that is
-    unfinished, and on screens with a list what that shows. `still_grows`: a run adds to it right now."""
+    """Who was measured where, the scenario with its answer; what is missing of a profile that is unfinished, and on
+    screens with a list what that shows. `still_grows`: a run adds to the profile right now."""
     first, second = _headline(loaded, state, document)
     text = Text(no_wrap=True, overflow="ellipsis")
     text.append(f"{first}\n", STRONG).append(second, PLAIN)
-    below = []
-    if loaded is not None and not loaded.profile.complete:
-        below.append(Text(f"! {unfinished_words(loaded.profile, still_grows)}", _WARNING))
+    unfinished = loaded is not None and not loaded.profile.complete
+    if loaded is not None and unfinished:
+        text.append(f"\n! {unfinished_words(loaded.profile, still_grows)}", _WARNING)
     if state.view in _LISTS:
-        below.append(Text(_list_line(state, document), DIM))
-    return text.append("\n").append_text(Text(" · ", DIM).join(below)) if below else text
+        text.append(" · " if unfinished else "\n", DIM).append(_list_line(state, document), DIM)
+    return text
 
 
 def unfinished_words(profile: Profile, still_grows: bool) -> str:

@@ -10,7 +10,6 @@ from rich.text import Text
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Static
 
 from gpufit.tui import ordering, state
 from gpufit.tui.keys import ORDER, bindings
@@ -24,6 +23,7 @@ from gpufit.tui.state import Event, View
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
 
 
 class OrderScreen(QuestionScreen):
@@ -51,11 +51,11 @@ class OrderScreen(QuestionScreen):
     def compose_view(self) -> Iterable[Widget]:
         """Top to bottom, as they stand on screen."""
         yield Block(id="summary")
-        yield Static(id="columns")
+        yield Words(id="columns")
         with Horizontal(id="halves"):
             yield LineList(id="orders")
             with Scroll(id="order"):
-                yield Static(id="line")
+                yield Words(id="line")
 
     def instead(self) -> Text | None:
         """Also where no card is left to list."""
@@ -87,13 +87,13 @@ class OrderScreen(QuestionScreen):
         self.query_one("#summary", Block).show(order.summary(document, self._lines, found))
         lines = self.query_one(LineList)
         placed = listed.place(order.columns(self._lines, found), self._lines, lines.line_width)
-        self.query_one("#columns", Static).update(listed.heading(placed), layout=False)
+        self.query_one("#columns", Words).update(listed.heading(placed), layout=False)
         lines.show(
             len(self._lines),
             found.cursor,
             lambda index: listed.line(placed, self._lines[index], index == found.cursor),
         )
-        self.query_one("#line", Static).update(order.details(document, self._lines[found.cursor]))
+        self.query_one("#line", Words).update(order.details(document, self._lines[found.cursor]))
 
     def action_move(self, event: str) -> None:
         """The cursor elsewhere."""
