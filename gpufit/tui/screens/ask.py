@@ -12,6 +12,7 @@ from textual.widgets import Input
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.words import Words
 from gpufit.units import format_tokens, parse_shape
 
@@ -24,7 +25,7 @@ Asked = tuple[int, int, int | None]
 class AskScreen(ModalScreen[Asked | None]):
     """Ends with what was typed, or with nothing; what cannot be read is said and may be mended."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", key_display="esc")]
     DEFAULT_CSS = """
     AskScreen {
         align: center middle;
@@ -55,6 +56,7 @@ class AskScreen(ModalScreen[Asked | None]):
             yield Words(HOW)
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
             yield Words("enter asks · escape leaves it as it was", id="said")
+        yield KeyFooter()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take it, or say what is wrong."""

@@ -19,6 +19,7 @@ from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
 from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.words import Words
 
 HINT = "up, down: format · tab: file name · enter writes · escape leaves"
@@ -27,7 +28,7 @@ HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 class ExportScreen(ModalScreen[str | None]):
     """Ends with what was done, in words, or with nothing; a file that is there is replaced only when asked twice."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", key_display="esc")]
     DEFAULT_CSS = """
     ExportScreen { align: center middle; background: $background 60%; }
     ExportScreen Vertical {
@@ -61,6 +62,7 @@ class ExportScreen(ModalScreen[str | None]):
             )
             yield Input(f"{self._made.name}{first}", id="file", compact=True)
             yield Words(HINT, id="said")
+        yield KeyFooter()
 
     def on_option_list_option_highlighted(self, message: OptionList.OptionHighlighted) -> None:
         """The pointer goes there, and the file gets that ending."""

@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Footer
 
 from gpufit.tui.renderables.pages import help_keys, help_words
 from gpufit.tui.state import View
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.words import Words
 
 SIDE_BY_SIDE = 150
@@ -41,7 +41,7 @@ class HelpScreen(ModalScreen[None]):
             page.border_title = "gpufit: keys and words"
             yield Words(help_keys(self._views))
             yield Words(help_words())
-        yield Footer(compact=True)
+        yield KeyFooter()
 
     def on_resize(self, event: Resize) -> None:
         """Where the words are, as long as they do not stand beside the keys."""

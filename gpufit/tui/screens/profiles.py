@@ -32,6 +32,8 @@ from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
 from gpufit.tui.widgets.words import Words
 
+PROMPT = "a profile's file, or a model to estimate (directory, .gguf, hub id); enter"
+
 
 class ProfilesScreen(SessionScreen):
     """Every profile with its evidence, device and date."""
@@ -65,8 +67,7 @@ class ProfilesScreen(SessionScreen):
         """Top to bottom, as they stand on screen."""
         yield Words(id="title")
         yield Words(id="problems")
-        yield Input(placeholder="a profile's file, or a model to estimate: directory, .gguf or hub id", id="prompt",
-                    compact=True)  # fmt: skip
+        yield Input(placeholder=PROMPT, id="prompt", compact=True)
         yield Words(id="said")
         yield Words(id="columns")
         with Horizontal(id="halves"):

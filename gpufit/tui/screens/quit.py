@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button
 
+from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.words import Words
 
 
@@ -69,6 +70,7 @@ class QuitScreen(ModalScreen[Quit | None]):
             yield Button("s    stop it and quit", id="stop", compact=True)
             yield Button("l    let it go on, and look at it", id="look", compact=True)
             yield Button("esc  cancel", id="cancel", compact=True)
+        yield KeyFooter()
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """By mouse, or by enter."""

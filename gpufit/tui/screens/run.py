@@ -49,6 +49,7 @@ class RunScreen(SessionScreen):
         width: 1fr;
         padding: 0 1;
         scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
     }
     RunScreen #progress Words {
         margin: 0 0 1 0;
