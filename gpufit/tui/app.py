@@ -228,8 +228,9 @@ class GpufitApp(App[None]):
         return session.place_of(run.output) == session.state.profile
 
     def draw_again(self) -> None:
-        """What is on show may have changed; a screen that is only being opened draws itself when it is there."""
-        if isinstance(self._shown, SessionScreen) and self._shown.is_mounted:
+        """What is on show may have changed; a screen that is only being opened draws itself when it is there, and one
+        that is being closed has lost some of its parts."""
+        if self.is_running and isinstance(self._shown, SessionScreen) and self._shown.is_mounted:
             self._shown.draw()
 
     @property

@@ -259,6 +259,15 @@ class TestList:
             await pilot.press("2", "slash", "escape", "7", "home")
             assert CATALOG.cards[0].id in selected_line(app)
 
+    async def test_where_the_answer_ends_a_list_that_is_drawn_once_more_holds(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=SMALL):
+            screen = order_screen(app)
+            first = screen.query_one(LineList).render_line(0).text
+            app.session.rows = ()
+            screen.draw()
+            assert screen.query_one(LineList).render_line(0).text == first
+
     async def test_nothing_to_list_and_no_profile(self, offers: Offers) -> None:
         for app in (GpufitApp(Session((), CATALOG, offers)), order_app(offers, named("short", position_limit=2))):
             async with app.run_test(size=SMALL) as pilot:

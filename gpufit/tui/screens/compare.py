@@ -17,6 +17,7 @@ from gpufit.tui.keys import COMPARE, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.messages import SliderMoved
 from gpufit.tui.renderables import compare
+from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.state import Axis, Event, ViewState
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
@@ -95,6 +96,15 @@ class CompareScreen(Screen[None]):
         """Another scenario."""
         if self._state.starts:
             self._go(state.press(self._state, Event(event)))
+
+    def action_ask(self) -> None:
+        """Type the scenario."""
+        if self._state.starts:
+            self.app.push_screen(AskScreen(self._state.shape), self._asked)
+
+    def _asked(self, found: Asked | None) -> None:
+        if found is not None:
+            self._go(state.with_shape(self._state, *found))
 
     def on_slider_moved(self, message: SliderMoved) -> None:
         """The same, by the mouse."""
