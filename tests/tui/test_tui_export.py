@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -211,12 +212,12 @@ class TestKey:
         async with app.run_test(size=SMALL) as pilot:
             await pilot.press(view, "e")
             assert f"{name}.csv" in screen_text(app)
-            shown = [line for line in screen_lines(app) if "│  ." in line]
-            assert [line.split("│  ")[1].split()[0] for line in shown] == [
+            found = [re.search(r"│ +(?:▸ )?(\.\w+) (.*)", line) for line in screen_lines(app)]
+            assert [line[1] for line in found if line] == [
                 ".csv", ".json", ".xlsx", ".html", ".md", ".svg",
             ]  # fmt: skip
             assert {len(line) for line in screen_lines(app)} == {80}
-            assert not any("…" in line for line in shown)
+            assert not any("…" in line[2] for line in found if line)
             await pilot.press("enter")
             await done(app, pilot)
         rows = read_csv(f"{name}.csv")
