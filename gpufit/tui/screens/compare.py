@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Static
 
 from gpufit import flows
 from gpufit.errors import UsageError
@@ -24,6 +23,7 @@ from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
 
 
 class CompareScreen(Screen[None]):
@@ -71,7 +71,7 @@ class CompareScreen(Screen[None]):
         yield Block(id="sides")
         yield ScenarioBar(id="scenario")
         with Scroll(id="comparison"):
-            yield Static(id="answer")
+            yield Words(id="answer")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -80,7 +80,7 @@ class CompareScreen(Screen[None]):
 
     def draw(self) -> None:
         """The comparison, or why there is none."""
-        document, answer = self.document, self.query_one("#answer", Static)
+        document, answer = self.document, self.query_one("#answer", Words)
         scenario = self.query_one(ScenarioBar)
         scenario.display = bool(self._state.starts)
         scenario.show(self._state)
