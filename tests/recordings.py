@@ -28,6 +28,8 @@ from gpufit.sources.measure.events import (
 )
 
 RUNS = Path(__file__).parent / "facts" / "runs"
+NAMES = ("measured", "limited", "stopped", "resumed", "simulated", "computed", "refused")
+"""Those that `tests/facts/runs/README.md` tells of."""
 
 
 @cache
