@@ -22,10 +22,11 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.engines.base import parse_version
-from gpufit.memory.engines.transformers.forward import Run, elements_per_token
+from gpufit.memory.engines.transformers.cache import elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.layout import layout_of
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import (
     HYBRID_CACHE,
     NEWEST,

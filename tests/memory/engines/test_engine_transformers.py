@@ -14,8 +14,8 @@ from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UsageError
-from gpufit.memory.engines.transformers.forward import Run
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import highest_moment
 from gpufit.memory.terms import Knees, Shape, units_at
