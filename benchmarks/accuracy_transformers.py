@@ -34,7 +34,9 @@ from gpufit.memory.predict import (
     predict_untested,
 )
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import Evidence, Phase, PhaseModel
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import PhaseModel
+from gpufit.profile.peaks import Phase
 from gpufit.units import GIB, MIB
 
 FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts" / "transformers"

@@ -23,7 +23,8 @@ from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.report.document import CardAdvice, FitDocument, build_fit_document
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from gpufit.catalog.record import Card, Catalog
 from gpufit.flows import check_position_limit, profiled_card
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, OutOfMemory, Profile
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.record import Profile
 from gpufit.report.check_document import CheckDocument, build_check_document
 from gpufit.report.verify_document import Held, VerifyDocument, build_verify_document
 from gpufit.sources.identity import model_of

@@ -13,7 +13,7 @@ from processes import is_running
 from run_scripts import FLOOD, LOADING, OUT_OF_MEMORY, WAIT, bare_config, began, ended, measured, scripted_run, started
 
 from gpufit.flows_run import Run, start_run
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 from gpufit.sources.estimate.request import EstimateRequest
 from gpufit.sources.measure.campaign import ProfileRequest

@@ -34,7 +34,11 @@ from gpufit.memory.adapt import (
 from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.predict import PhasePrediction, Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DtypeShare, Layout, MemoryModel, OutOfMemory, PartModel, Profile
+from gpufit.profile.cells import OutOfMemory
+from gpufit.profile.layout import Layout
+from gpufit.profile.memory_model import MemoryModel, PartModel
+from gpufit.profile.precision import ComputeDtype, DtypeShare
+from gpufit.profile.record import Profile
 
 Position = TypeVar("Position", Weights, Compute, Cache)
 

@@ -6,8 +6,10 @@ JSON keys are these fields' names; sizes are whole bytes, times seconds, and wha
 from __future__ import annotations
 
 from gpufit import __version__
+from gpufit.profile.base import Count, Record, Size
 from gpufit.profile.checked import Checked, CheckResult, PhaseMemory, Step
-from gpufit.profile.record import Count, DtypeShare, Engine, Environment, Record, Size
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.precision import DtypeShare
 
 SCHEMA_VERSION = 1
 

@@ -9,7 +9,11 @@ from gpufit import __version__
 from gpufit.advice.comparison import Comparison, PhaseDifference
 from gpufit.advice.differences import Difference
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Precision, Profile, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.conclusion import conclusion
 from gpufit.report.document import Scenario
 

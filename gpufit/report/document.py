@@ -22,18 +22,13 @@ from gpufit.memory.growth import CacheGrowth, cache_growth
 from gpufit.memory.otherwise import Otherwise
 from gpufit.memory.predict import PhasePrediction, distance_outside
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Engine,
-    Evidence,
-    ModelInfo,
-    OutOfMemory,
-    Parts,
-    Phase,
-    Precision,
-    Profile,
-    Record,
-    weakest,
-)
+from gpufit.profile.base import Record
+from gpufit.profile.cells import OutOfMemory
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.basis import not_run_note, scenario_ran
 from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_figures, change_figures, plan_rules
 from gpufit.report.precision_words import held_words

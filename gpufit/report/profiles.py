@@ -10,18 +10,12 @@ from typing import NamedTuple
 
 from gpufit import __version__
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Engine,
-    Evidence,
-    Failed,
-    Measured,
-    ModelInfo,
-    OutOfMemory,
-    Precision,
-    Profile,
-    Record,
-    Skipped,
-)
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Failed, Measured, OutOfMemory, Skipped
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.document import Scenario
 
 SCHEMA_VERSION = 1

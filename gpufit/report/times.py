@@ -6,18 +6,12 @@ JSON keys are these fields' names; times are seconds, and what is not known is n
 from __future__ import annotations
 
 from gpufit import __version__
-from gpufit.profile.record import (
-    Cell,
-    Engine,
-    Evidence,
-    Failed,
-    Measured,
-    ModelInfo,
-    OutOfMemory,
-    Precision,
-    Profile,
-    Record,
-)
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.workload import workload_words
 
 SCHEMA_VERSION = 1

@@ -13,7 +13,11 @@ from gpufit.advice.differences import Difference
 from gpufit.advice.verdict import Verdict
 from gpufit.advice.verification import CardCeiling, ContextPair, Ending, PhasePair, Verification
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Environment, Evidence, Measured, OutOfMemory, Profile, Record, Size, weakest
+from gpufit.profile.base import Record, Size
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.record import Profile
 from gpufit.report.document import Scenario
 from gpufit.units import format_size
 

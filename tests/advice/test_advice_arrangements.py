@@ -16,7 +16,8 @@ from gpufit.catalog.record import Machine
 from gpufit.memory.carry import BETWEEN_CARDS, MORE_THAN_TWO_CARDS, between_cards
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 
 GIB = 2**30
 SHAPE = Shape(128, 4, 1)

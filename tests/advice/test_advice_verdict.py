@@ -15,16 +15,12 @@ from gpufit.catalog.record import Peaks
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    ComputeDtype,
-    DeviceInfo,
-    Environment,
-    Evidence,
-    OutOfMemory,
-    Phase,
-    Profile,
-)
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.environment import DeviceInfo, Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype
+from gpufit.profile.record import Profile
 
 GIB = 2**30
 SMALL = Shape(128, 4, 1)

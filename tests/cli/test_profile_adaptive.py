@@ -9,7 +9,7 @@ import pytest
 from conftest import Run, without_moments
 from model_files import LLAMA, save_llama, save_own_llama
 
-from gpufit.profile.record import Skipped
+from gpufit.profile.cells import Skipped
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

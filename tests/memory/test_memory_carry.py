@@ -23,7 +23,11 @@ from gpufit.memory.carry import (
 )
 from gpufit.memory.carry_words import rules
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
-from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare
+from gpufit.profile.record import Profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
 MIB = 1_048_576

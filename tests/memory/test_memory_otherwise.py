@@ -23,19 +23,13 @@ from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.otherwise import Choice, Otherwise, choices, predictor_of
 from gpufit.memory.predict import PhasePrediction, Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Evidence,
-    Measured,
-    OutOfMemory,
-    Phase,
-    Precision,
-    Profile,
-    Shard,
-)
+from gpufit.profile.cells import Cell, Measured, OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.layout import Shard
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision
+from gpufit.profile.record import Profile
 
 SHAPE = Shape(256, 4, 2)
 TOKENS = 512

@@ -21,7 +21,12 @@ from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
 from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
+from gpufit.profile.cells import OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype
+from gpufit.profile.record import Profile
 from gpufit.report.order_again import QUANTISED_AT_LOAD
 from gpufit.report.order_document import EnvironmentRow, OrderDocument
 from gpufit.report.order_text import hours_words, status, term_holds, throughput_words

@@ -20,7 +20,9 @@ from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DtypeShare, Evidence, Profile, Quantization
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Quantization
+from gpufit.profile.record import Profile
 from gpufit.report.order_again import Again
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import load_order_format

@@ -7,7 +7,8 @@ from builders import make_cell
 from run_scripts import FAILED, OUT_OF_MEMORY, REQUEST, SKIPPED, began, ended, measured, started
 from tui_builders import plain
 
-from gpufit.profile.record import Failed, Parts
+from gpufit.profile.cells import Failed
+from gpufit.profile.peaks import Parts
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.run_text import cell_line
 from gpufit.sources.measure.campaign import ProfileRequest

@@ -14,7 +14,7 @@ from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, 
 from gpufit.cli.output import say_made
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Workload
+    from gpufit.profile.workload import Workload
     from gpufit.sources.measure.campaign import ProfileRequest
 
 

@@ -22,7 +22,8 @@ from gpufit.units import format_size, format_tokens, parse_count
 if TYPE_CHECKING:
     from gpufit.catalog.record import Catalog
     from gpufit.flows_verify import VerifyAsk
-    from gpufit.profile.record import Profile, Workload
+    from gpufit.profile.record import Profile
+    from gpufit.profile.workload import Workload
 
 _CELL = re.compile("(?P<context>[^x\u00d7]+)[x\u00d7](?P<concurrency>[^x\u00d7]+)", re.IGNORECASE)
 

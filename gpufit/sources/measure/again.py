@@ -8,7 +8,10 @@ from pathlib import Path
 
 from gpufit.errors import MeasurementError, TooLargeError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Failed, OutOfMemory, Phase, Profile
+from gpufit.profile.cells import Failed, OutOfMemory
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
 from gpufit.sources.measure.kernels import CPU, EFFICIENT, SDPA
 

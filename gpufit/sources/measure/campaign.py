@@ -16,8 +16,12 @@ from gpufit.files import check_writable, exists, remove_leftovers, sole_writer
 from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.positions import beyond_positions, longest_context, too_short_for_images
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import Cell, Evidence, MemoryModel, Profile, Skipped, Workload
+from gpufit.profile.cells import Cell, Skipped
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import MemoryModel
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile, save_profile
+from gpufit.profile.workload import Workload
 from gpufit.sources.layout import layout_of_run
 from gpufit.sources.measure.adaptive import Round, next_round
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Planned, Simulation

@@ -16,8 +16,8 @@ from typing import BinaryIO
 
 from gpufit.errors import GpufitError, UnreadableInputError, UsageError
 from gpufit.files import check_writable, exists
-from gpufit.profile.record import Workload
 from gpufit.profile.store import save_profile
+from gpufit.profile.workload import Workload
 from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
 from gpufit.sources.measure.events import (
     CellBegan,

@@ -16,8 +16,9 @@ import msgspec
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 from gpufit.files import check_writable, write_atomically
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
 from gpufit.profile.checked import Checked, CheckResult, PhaseMemory, Step, StepName, StepState
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak
+from gpufit.profile.peaks import PhasePeak
 from gpufit.sources.measure.campaign import ProfileRequest, check_installed, job_of
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Made, Planned, Prepared, Prompt
 from gpufit.sources.measure.quantization import check_quantization

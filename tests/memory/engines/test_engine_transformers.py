@@ -19,7 +19,8 @@ from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import highest_moment
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import Parts, Phase, PhaseModel
+from gpufit.profile.memory_model import PhaseModel
+from gpufit.profile.peaks import Parts, Phase
 from gpufit.profile.store import load_profile
 
 FACTS = Path(__file__).resolve().parents[2] / "facts"

@@ -16,7 +16,8 @@ from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import predict_untested
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import Evidence, Measured
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 
 RECORDED = Path(__file__).resolve().parents[2] / "facts" / "profiles" / "architectures"

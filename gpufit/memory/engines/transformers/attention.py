@@ -11,7 +11,7 @@ from gpufit.memory.engines.tape import Size
 from gpufit.memory.engines.transformers.cache import all_values_width, cache_size, other_layers, update
 from gpufit.memory.engines.transformers.passes import SINGLE, Forward
 from gpufit.memory.engines.transformers.rules import OWNERS_OF_TABLES
-from gpufit.profile.record import TermName
+from gpufit.profile.memory_model import TermName
 
 BEYOND_WINDOW: TermName = "per_token_squared_beyond_window"
 """Pairs of every sequence whose prompt fills the window: from there on a mask is made for sliding layers

@@ -16,7 +16,7 @@ from gpufit.architecture.record import (
 from gpufit.memory.engines.tape import Size
 from gpufit.memory.engines.transformers.passes import SINGLE, Forward
 from gpufit.memory.engines.transformers.rules import Rules
-from gpufit.profile.record import TermName
+from gpufit.profile.memory_model import TermName
 
 WIDENED = 5
 """Copies of a layer's keys or values in the compute dtype while a quantised cache takes a step: both dequantised, both

@@ -14,15 +14,8 @@ from gpufit.memory.engines.transformers.forward import keeps_tables, told
 from gpufit.memory.engines.transformers.kernels import Kernels
 from gpufit.memory.engines.transformers.passes import FIRST, PROMPT, SINGLE, STEP, Extent, Forward, Run, phase_of
 from gpufit.memory.replay import Event, Window
-from gpufit.profile.record import (
-    END_OF_PHASE,
-    FIRST_STEP,
-    Coefficient,
-    MomentModel,
-    PartModel,
-    Parts,
-    PhaseModel,
-)
+from gpufit.profile.memory_model import Coefficient, MomentModel, PartModel, PhaseModel
+from gpufit.profile.peaks import END_OF_PHASE, FIRST_STEP, Parts
 
 MOST_SIMULATED = 50_000
 """Tensors up to which the allocator is asked block by block; of more (experts one by one) each is rounded by itself,

@@ -8,7 +8,8 @@ from gpufit.architecture.record import Architecture
 from gpufit.memory.engines.tape import Size, Tape
 from gpufit.memory.engines.transformers.kernels import NO_KERNELS, Kernels
 from gpufit.memory.engines.transformers.rules import Rules
-from gpufit.profile.record import Phase, TermName
+from gpufit.profile.memory_model import TermName
+from gpufit.profile.peaks import Phase
 
 SINGLE = 4
 """Bytes of float32, which norms and scores are computed in."""
