@@ -30,7 +30,8 @@ from gpufit.profile.peaks import Parts, PhasePeak
 from gpufit.profile.record import Profile
 from gpufit.profile.store import save_profile
 from gpufit.report.summary import growth_sentence
-from gpufit.sources.measure.campaign import Listener, ProfileRequest
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.units import format_size
 
 REPOSITORY = Path(__file__).resolve().parent.parent

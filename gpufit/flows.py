@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from gpufit.report.compare_document import CompareDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
-    from gpufit.sources.measure.campaign import Listener, ProfileRequest
+    from gpufit.sources.measure.listener import Listener
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def fit(

@@ -65,8 +65,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> CheckRequest:
-    from gpufit.sources.measure.campaign import ProfileRequest
     from gpufit.sources.measure.checking import CheckRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
     settings = ProfileRequest(
         model=arguments.model,

@@ -15,7 +15,7 @@ from gpufit.cli.output import say_made
 
 if TYPE_CHECKING:
     from gpufit.profile.workload import Workload
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Measure, with a progress bar on standard error, and print where the profile is."""
     from gpufit.flows import measure
     from gpufit.report.run_text import cell_line, measured_grid_line, summary_lines
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.sources.measure.listener import Listener
 
     bar = ProgressBar()
 
@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> ProfileRequest:
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
     return ProfileRequest(
         model=arguments.model,

@@ -16,7 +16,7 @@ from gpufit.cli.output import say_made
 
 if TYPE_CHECKING:
     from gpufit.profile.workload import Workload
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -115,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Simulate, with a progress bar on standard error, and tell where the profile is."""
     from gpufit.flows import simulate
     from gpufit.report.run_text import cell_line, simulated_grid_line, summary_lines
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.sources.measure.listener import Listener
 
     bar = ProgressBar()
 
@@ -152,8 +152,8 @@ def _kernel(text: str) -> str:
 
 def _request(arguments: argparse.Namespace) -> ProfileRequest:
     from gpufit.errors import UsageError
-    from gpufit.sources.measure.campaign import ProfileRequest
     from gpufit.sources.measure.protocol import Simulation
+    from gpufit.sources.measure.request import ProfileRequest
 
     if arguments.enable_expert_parallel and arguments.tensor_parallel_size == 1:
         raise UsageError("--enable-expert-parallel spreads experts over cards: say over how many (--tp N)")

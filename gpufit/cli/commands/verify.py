@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the cell and render; status 1 where the prediction did not hold or memory ran out."""
     from gpufit import flows, flows_verify
     from gpufit.catalog.store import load_catalog
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.sources.measure.listener import Listener
 
     form = load_verify_format(chosen_format(arguments))
     profile = flows.load_named_profile(Path(arguments.profile))

@@ -13,8 +13,8 @@ from gpufit.profile.evidence import Evidence
 from gpufit.profile.peaks import PhasePeak
 from gpufit.profile.workload import Workload
 from gpufit.sources.estimate.request import EstimateRequest
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.protocol import CellKey
+from gpufit.sources.measure.request import ProfileRequest
 
 
 class RunRequest(Record, frozen=True, kw_only=True):
