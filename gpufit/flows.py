@@ -25,7 +25,8 @@ from gpufit.memory.predict import predict
 from gpufit.memory.terms import Shape
 from gpufit.profile.evidence import Evidence
 from gpufit.profile.record import Profile
-from gpufit.report.document import CardAdvice, FitDocument, build_fit_document
+from gpufit.report.document import FitDocument
+from gpufit.report.fit_builder import CardAdvice, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.memory.held import Held

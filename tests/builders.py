@@ -13,8 +13,9 @@ from typing import Any
 
 import msgspec
 
+from gpufit.catalog.card_parts import CardMemory, ContextFigure
 from gpufit.catalog.offers import OfferBook, Offers
-from gpufit.catalog.record import Card, CardMemory, ContextFigure
+from gpufit.catalog.record import Card
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.memory.terms import Shape
 from gpufit.profile.cells import Cell, Measured

@@ -10,8 +10,9 @@ from dataclasses import replace
 import msgspec
 
 from gpufit import __version__
+from gpufit.memory.choices import Choice, Position, choices
 from gpufit.memory.held import TITLES, Held
-from gpufit.memory.otherwise import Choice, Otherwise, Position, choices, predictor_of
+from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 from gpufit.profile.base import Record

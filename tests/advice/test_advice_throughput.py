@@ -15,7 +15,7 @@ from gpufit.advice.throughput import (
     cost_per_thousand_inputs,
     throughput_on,
 )
-from gpufit.catalog.record import CardMemory
+from gpufit.catalog.card_parts import CardMemory
 from gpufit.memory.terms import Shape
 from gpufit.profile.cells import Cell, Skipped
 from gpufit.profile.environment import DeviceInfo

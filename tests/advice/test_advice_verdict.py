@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpufit.advice.verdict import Arrangement, CardVerdict, Verdict, judge, surely_enough
-from gpufit.catalog.record import Peaks
+from gpufit.catalog.card_parts import Peaks
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape

@@ -11,7 +11,8 @@ from builders import make_card, make_prediction, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.catalog.record import Card, ContextFigure
+from gpufit.catalog.card_parts import ContextFigure
+from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.carry import (

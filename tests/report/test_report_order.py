@@ -16,8 +16,9 @@ from public_models import CONFIGS
 from gpufit import flows_order
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
+from gpufit.catalog.card_parts import Mig, Peaks, Software
 from gpufit.catalog.offers import Offer, OfferBook, Offers
-from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
+from gpufit.catalog.record import Card, Catalog
 from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape

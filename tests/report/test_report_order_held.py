@@ -15,7 +15,8 @@ from test_report_order import CARD, PAIRS, SHAPE, offers, on_the_card
 from gpufit import flows_order
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
-from gpufit.catalog.record import Card, Catalog, Peaks
+from gpufit.catalog.card_parts import Peaks
+from gpufit.catalog.record import Card, Catalog
 from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.held import Cache, Compute, Held, Weights

@@ -5,14 +5,7 @@ Sources: cache_utils.py of each release, and the modelling files named below.
 
 from __future__ import annotations
 
-from gpufit.architecture.record import (
-    Architecture,
-    AttentionCache,
-    Cache,
-    CrossAttentionCache,
-    LatentCache,
-    StateCache,
-)
+from gpufit.architecture.record import Architecture, AttentionCache, Cache, CrossAttentionCache, LatentCache, StateCache
 from gpufit.memory.engines.tape import Size
 from gpufit.memory.engines.transformers.passes import SINGLE, Forward
 from gpufit.memory.engines.transformers.rules import Rules
