@@ -11,6 +11,7 @@ from gpufit.advice.machines import spanning_words, spans
 from gpufit.advice.throughput import NoThroughput, Throughput
 from gpufit.advice.verdict import CardVerdict, Devices
 from gpufit.catalog.offers import Offers
+from gpufit.files import readable_name
 from gpufit.memory.carry import PhaseNeed, carrier_to_no_card
 from gpufit.memory.carry_words import rules, rules_without_card
 from gpufit.memory.growth import cache_growth
@@ -61,7 +62,7 @@ def build_fit_document(
     needs = [need for one in advice for need in one.verdict.phases] or [nowhere.need(one) for one in predictions]
     return FitDocument(
         evidence=weakest(one.evidence for one in rows or needs),
-        profile=where.encode(errors="replace").decode(),  # a file's name need not be text
+        profile=readable_name(where),
         measured_on=profile.environment.device.name,
         model=profile.model,
         engine=profile.engine,

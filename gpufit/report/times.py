@@ -6,6 +6,7 @@ JSON keys are these fields' names; times are seconds, and what is not known is n
 from __future__ import annotations
 
 from gpufit import __version__
+from gpufit.files import readable_name
 from gpufit.profile.base import Record
 from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
 from gpufit.profile.environment import Engine, ModelInfo
@@ -73,7 +74,7 @@ def build_times_document(profile: Profile, where: str) -> TimesDocument:
     rows = tuple(_row(profile, cell) for cell in cells)
     timed = any(row.wall_seconds is not None for row in rows)
     return TimesDocument(
-        profile=where.encode(errors="replace").decode(),  # a file's name need not be text
+        profile=readable_name(where),
         model=profile.model,
         engine=profile.engine,
         device=profile.environment.device.name,
