@@ -13,7 +13,7 @@ DEMO_MODEL = models/SmolLM2-135M-Instruct.Q4_1.gguf
 DEMO_PROFILE = profiles/SmolLM2-135M-Instruct.Q4_1.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format lint types contracts tests lowest install models bench
+.PHONY: help demo test check format lint types contracts tests lowest install models bench screens screens-check
 
 help:
 	@echo "make demo    measure a real model on this machine and judge every card for it"
@@ -21,6 +21,7 @@ help:
 	@echo "make check   the checks alone: format, lint, types, contracts, tests"
 	@echo "make bench   the speed budgets, measured"
 	@echo "make lowest  the tests on the lowest release of every dependency"
+	@echo "make screens the pictures of the terminal interface; screens-check: whether those in docs are still true"
 
 demo: $(INSTALLED) $(DEMO_MODEL)
 	$(BIN)/gpufit profile $(DEMO_MODEL) -o $(DEMO_PROFILE) --force
@@ -55,6 +56,12 @@ bench: $(INSTALLED)
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/headers.py
 	$(BIN)/python benchmarks/simulate.py
+
+screens: $(INSTALLED)
+	$(BIN)/python scripts/screenshots.py
+
+screens-check: $(INSTALLED)
+	$(BIN)/python scripts/screenshots.py --check
 
 lowest: models
 	$(PYTHON) -m venv .venv-lowest

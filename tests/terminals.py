@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -14,6 +15,7 @@ import termios
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from processes import wait_until
@@ -27,11 +29,16 @@ class Terminal:
     def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
         self.process, self._master = process, master
         self._drawn = b""
-        threading.Thread(target=self._read, daemon=True).start()
+        self.all_drawn = b""
+        """Everything since the start."""
+        self._closed = threading.Event()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def send(self, *keys: str) -> None:
         """Press keys, one group after another: those that follow a change of field go to the next one, as a hand would
-        press them."""
+        press them. Nobody types into the first frame."""
+        time.sleep(0.5)
         for one in keys:
             os.write(self._master, one.encode())
             time.sleep(2)
@@ -41,28 +48,56 @@ class Terminal:
         wait_until(lambda: words.encode() in self._drawn, seconds, f"{words!r} on the terminal")
         self._drawn = b""
 
+    def size(self, columns: int, rows: int) -> None:
+        """Another size of the window."""
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def local_modes(self) -> int:
+        """The terminal's `lflag`: ECHO and ICANON are set where a shell can be typed into."""
+        flags: int = termios.tcgetattr(self._master)[3]
+        return flags
+
+    def close(self) -> None:
+        """Close the window: what runs in it has no terminal any more."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._reader.join()  # a terminal that is being read stays open
+            os.close(self._master)
+
     def _read(self) -> None:
         with contextlib.suppress(OSError):  # the terminal's end
-            while piece := os.read(self._master, 65536):
-                self._drawn += piece
+            while not self._closed.is_set():
+                if select.select([self._master], [], [], 0.1)[0]:
+                    piece = os.read(self._master, 65536)
+                    self._drawn += piece
+                    self.all_drawn += piece
 
 
 @contextlib.contextmanager
-def interface(folder: Path, variables: Mapping[str, str], *arguments: str) -> Iterator[Terminal]:
-    """`gpufit` with these arguments in a folder; gone when the block ends."""
+def interface(
+    folder: Path, variables: Mapping[str, str], *arguments: str, hears_hangup: bool = True
+) -> Iterator[Terminal]:
+    """`gpufit` with these arguments in a folder; gone when the block ends. Without hearing a hangup it is as `nohup`
+    starts it."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     environment = os.environ | {"TERM": "xterm-256color", "HOME": str(folder)} | variables
     process = subprocess.Popen(
         [sys.executable, "-m", "gpufit", *arguments],
         cwd=folder, env=environment, stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-        # As a terminal starts it, whatever ignores a hangup here (nohup does).
-        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
+        preexec_fn=partial(_as_a_terminal_does, hears_hangup),
     )  # fmt: skip
     os.close(slave)
+    terminal = Terminal(process, master)
     try:
-        yield Terminal(process, master)
+        yield terminal
     finally:
         process.kill()
         process.wait()
-        os.close(master)
+        terminal.close()
+
+
+def _as_a_terminal_does(hears_hangup: bool) -> None:
+    """It hears a hangup or not, whatever does here, and standard input is the terminal that sends it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL if hears_hangup else signal.SIG_IGN)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from gpufit.memory.held import AS_PROFILED
 from gpufit.profile.environment import Engine, ModelInfo
 from gpufit.profile.evidence import Evidence
 from gpufit.report.document import Scenario
@@ -83,14 +84,13 @@ def asked(
 
 
 def _scenario(scenario: Scenario) -> list[Column[None]]:
-    as_profiled = "as profiled"
     return [
         Column("context_tokens", "context", lambda _: scenario.context_tokens, _context),
         Column("new_tokens", "new tokens", lambda _: scenario.new_tokens, count_text),
         Column("concurrency", "sequences at once", lambda _: scenario.concurrency, count_text),
-        _words("weights", "weights held", scenario.weights or as_profiled),
-        _words("compute", "computed", scenario.compute or as_profiled),
-        _words("kv_cache", "KV cache held", scenario.kv_cache or as_profiled),
+        _words("weights", "weights held", scenario.weights or AS_PROFILED),
+        _words("compute", "computed", scenario.compute or AS_PROFILED),
+        _words("kv_cache", "KV cache held", scenario.kv_cache or AS_PROFILED),
     ]
 
 

@@ -15,10 +15,18 @@ ORDER_FORMATS: dict[str, str] = {
     "markdown": "gpufit.report.order_formats.markdown",
     "json": "gpufit.report.order_formats.json",
     "xlsx": "gpufit.report.order_formats.xlsx",
+    "html": "gpufit.report.order_formats.html",
+    "csv": "gpufit.report.order_formats.csv",
 }
 """Format name -> module; the first is that of standard output."""
 
-ORDER_EXTENSIONS: dict[str, str] = {".md": "markdown", ".json": "json", ".xlsx": "xlsx"}
+ORDER_EXTENSIONS: dict[str, str] = {
+    ".md": "markdown",
+    ".json": "json",
+    ".xlsx": "xlsx",
+    ".html": "html",
+    ".csv": "csv",
+}
 """File extension -> format name."""
 
 

@@ -13,6 +13,7 @@ from gpufit.report.order_document import (
     OrderDocument,
     Readiness,
     TermFigures,
+    Worker,
 )
 from gpufit.report.summary import switched_words
 from gpufit.units import counted, format_figure, format_size, format_tokens
@@ -255,6 +256,55 @@ def term_holds(document: OrderDocument, term: TermFigures) -> str:
     if term.holds is None:
         return "not known"
     return "yes" if term.holds else "not surely" if document.work.hours_upper_bound else "no"
+
+
+def term_headers(document: OrderDocument) -> list[str]:
+    """Over `term_cells`."""
+    work = "workers to hold the work" if document.work.total_hours is not None else "workers"
+    return ["term", "for", "holds the work", work, "lots", "cards", "price"]
+
+
+def term_cells(document: OrderDocument, term: TermFigures) -> list[str]:
+    """What one term would take."""
+    workers = blank(term.workers)
+    if document.work.total_hours is None:
+        workers = blank(len(document.workers))
+    elif term.workers is None:
+        workers = "no number of them"
+    price = "" if term.total_price is None else money(term.total_price, document.cost.currency)
+    lots, cards = blank(term.lots), blank(term.cards)
+    return [f"{term.days} days", term.purpose, term_holds(document, term), workers, lots, cards, price]
+
+
+WORKER_HEADERS = ("worker", "devices", "at once", "inputs", "how many")
+"""Over `worker_cells`."""
+
+
+def worker_cells(one: Worker) -> list[str]:
+    """One worker, and which inputs are its."""
+    span = f"{one.first_input}-{one.last_input}" if one.first_input is not None else ""
+    if one.inputs == 0:
+        span = "none"
+    return [str(one.worker), one.devices, str(one.at_once), span, blank(one.inputs)]
+
+
+def shares_words(document: OrderDocument) -> str:
+    """How inputs are shared where nobody said how many there are; empty where the workers' own lines say it."""
+    workers = len(document.workers)
+    if document.work.inputs is not None:
+        return ""
+    if workers == 1:
+        return "The one worker takes all inputs."
+    return f"Of N inputs, worker k takes those from floor((k - 1) x N / {workers}) + 1 to floor(k x N / {workers})."
+
+
+ENVIRONMENT_HEADERS = ("component", "figures made with", "origin", "needed on the card", "source")
+"""Over `environment_cells`."""
+
+
+def environment_cells(row: EnvironmentRow) -> list[str]:
+    """One component."""
+    return [row.component, *declared(row), row.needed or "not known", row.source if row.needed else ""]
 
 
 def declared(row: EnvironmentRow) -> tuple[str, str]:

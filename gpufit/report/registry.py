@@ -31,6 +31,8 @@ COMPARE_FORMATS: dict[str, str] = {
     "json": "gpufit.report.compare_formats.json",
     "csv": "gpufit.report.compare_formats.csv",
     "markdown": "gpufit.report.compare_formats.markdown",
+    "xlsx": "gpufit.report.compare_formats.xlsx",
+    "html": "gpufit.report.compare_formats.html",
 }
 """Format name -> module, of a comparison."""
 
@@ -136,7 +138,7 @@ def load_format(name: str) -> Format:
 def load_compare_format(name: str) -> CompareFormat:
     """The module of a format of a comparison. Raises UsageError for a name that is not one."""
     if name not in COMPARE_FORMATS:
-        raise UsageError(f"{name} holds no comparison; choose one of {', '.join(COMPARE_FORMATS)}")
+        raise UsageError(f"{name!r} is no format of a comparison; choose one of {', '.join(COMPARE_FORMATS)}")
     module: CompareFormat = importlib.import_module(COMPARE_FORMATS[name])
     return module
 

@@ -15,7 +15,7 @@ from gpufit.units import format_size, format_tokens
 
 Row = TypeVar("Row")
 
-_EVIDENCE = ("evidence", "weakest_evidence")
+_EVIDENCE = ("evidence", "a_evidence", "b_evidence", "weakest_evidence")
 """Keys of the columns that say what a figure rests on."""
 
 

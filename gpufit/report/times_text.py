@@ -11,8 +11,8 @@ def seconds_text(value: Any) -> str:
 
 
 def inputs_rate_text(value: Any) -> str:
-    """Inputs a second, which may be far below one."""
-    return f"{value:.4g}"
+    """Inputs a second, which may be far below one: four figures, so that a column of them stands even."""
+    return f"{value:#.4g}" if value < 1000 else f"{value:,.0f}"
 
 
 def tokens_rate_text(value: Any) -> str:

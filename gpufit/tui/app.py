@@ -162,10 +162,10 @@ class GpufitApp(App[None]):
         await self.run_action(key.action, default_namespace=self.screen if screens else self)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """A key for a screen only works where there is one, and not under an open dialog."""
-        if action == "look_at":
-            return View(str(parameters[0])) in SCREENS and not isinstance(self.screen, ModalScreen)
-        return True
+        """A key for a screen only works where there is one, and none but those that close under an open dialog."""
+        if action in ("look_at", "help", "export") and isinstance(self.screen, ModalScreen):
+            return False
+        return action != "look_at" or View(str(parameters[0])) in SCREENS
 
     async def action_quit(self) -> None:
         """Close at once, or ask where a run goes on."""
@@ -228,8 +228,9 @@ class GpufitApp(App[None]):
         return session.place_of(run.output) == session.state.profile
 
     def draw_again(self) -> None:
-        """What is on show may have changed; a screen that is only being opened draws itself when it is there."""
-        if isinstance(self._shown, SessionScreen) and self._shown.is_mounted:
+        """What is on show may have changed; a screen that is only being opened draws itself when it is there, and one
+        that is being closed has lost some of its parts."""
+        if self.is_running and isinstance(self._shown, SessionScreen) and self._shown.is_mounted:
             self._shown.draw()
 
     @property

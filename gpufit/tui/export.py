@@ -60,6 +60,8 @@ _FIT_WORDS = {
 _COMPARE_WORDS = {
     ".csv": "a row for each part of each phase",
     ".json": "every figure, sizes in whole bytes",
+    ".xlsx": "a workbook: phases, parts, what differs",
+    ".html": "a page to send",
     ".md": "Markdown",
     ".txt": "the tables of the command line",
 }
@@ -74,6 +76,8 @@ _TABLE_WORDS = {
 _ORDER_WORDS = {
     ".md": "the order file, to read and to send",
     ".xlsx": "a workbook: order, workers, checks",
+    ".html": "a page to send",
+    ".csv": "a row for each term",
     ".json": "every figure, sizes in whole bytes",
 }
 

@@ -82,6 +82,13 @@ EVERYWHERE: tuple[Key, ...] = (
     Key(keys="ctrl+p", action="command_palette", shown="ctrl+p", words="every command by name"),
     Key(keys="T", action="light_or_dark", shown="T", words="light or dark"),
     Key(keys="q", action="quit", shown="q, ctrl+q, ctrl+c", words="quit", footer="quit"),
+    Key(
+        keys="ctrl+z",
+        action="suspend_process",
+        shown="ctrl+z",
+        words="back to the shell for now; `fg` goes on here",
+        priority=True,
+    ),
     Key(keys="ctrl+q", action="quit", shown="", words=""),
     Key(keys="ctrl+c", action="quit", shown="", words="", priority=True),
 )
@@ -213,9 +220,12 @@ ORDER_FILE: tuple[Key, ...] = (
         words="write the order file: Markdown, JSON or a workbook", priority=True),
 )  # fmt: skip
 
+_OF_ONE_PROFILE = {_press(one) for one in (Event.NEXT_PROFILE, Event.WEIGHTS, Event.COMPUTE, Event.KV_CACHE)}
+"""What cannot be asked of two profiles, each compared as it was made."""
+
 COMPARE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the profiles"),
-    *(key for key in QUESTION if key.action != _press(Event.NEXT_PROFILE)),
+    *(key for key in QUESTION if key.action not in _OF_ONE_PROFILE),
     Key(keys="x", action="swap", shown="x", footer="swap A and B", words="B as A, A as B"),
     Key(keys="e", action="app.export", shown="", words="", footer="export"),
 )

@@ -153,7 +153,8 @@ def cell_state(state: RunState, context_tokens: int, concurrency: int) -> tuple[
     for cell in reversed(state.cells):
         if (cell.context_tokens, cell.concurrency) == (context_tokens, concurrency):
             return outcome_of(cell), cell
-    return CellState.WAITING, None
+    # A run that has come to its end has no cell left that waits: those without an outcome it could do without.
+    return CellState.SKIPPED if state.stage is Stage.FINISHED else CellState.WAITING, None
 
 
 def outcome_of(cell: Cell) -> CellState:

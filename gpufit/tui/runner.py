@@ -70,6 +70,11 @@ class Runner:
             self.state = run_state.stop_asked(self.state)
             threading.Thread(target=self._run.stop, daemon=True).start()
 
+    def end(self) -> None:
+        """Stop the run that goes on, where one does, and wait until it has ended: for whoever hears no more of it."""
+        if self._run is not None and self.state.alive:
+            self._run.stop()
+
     def _hear(self, run: Running, notify: Callable[[], object]) -> None:
         for event in run.events():
             self._news.append((self.clock(), event))

@@ -113,7 +113,7 @@ def test_json_has_the_contract(gpufit: Run, profile: Path, prices: Path) -> None
 
 def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path: Path) -> None:
     arguments = ("order", profile, *SCENARIO, "--card", "l40s", "--term", "3")
-    for name in ("order.md", "order.json", "order.xlsx"):
+    for name in ("order.md", "order.json", "order.xlsx", "order.html", "order.csv"):
         done = gpufit(*arguments, "-o", tmp_path / name)
         assert (done.code, done.stdout) == (0, "")
         assert f"wrote {tmp_path / name}: Ready to order, on figures scaled from a run on" in done.stderr
@@ -122,8 +122,8 @@ def test_the_output_file_decides_the_format(gpufit: Run, profile: Path, tmp_path
     assert load_workbook(tmp_path / "order.xlsx").sheetnames == [
         "order", "terms", "workers", "job", "environment", "checks", "notes",
     ]  # fmt: skip
-    refused = gpufit(*arguments, "-o", tmp_path / "order.csv")
-    assert (refused.code, "use .md, .json, .xlsx" in refused.error) == (2, True)
+    refused = gpufit(*arguments, "-o", tmp_path / "order.txt")
+    assert (refused.code, "use .md, .json, .xlsx, .html, .csv" in refused.error) == (2, True)
 
 
 def test_hours_and_term_follow_from_a_run_on_the_card(gpufit: Run, on_l40s: Path, prices: Path) -> None:
@@ -202,7 +202,7 @@ def test_a_bare_h100_asks_which(gpufit: Run, profile: Path) -> None:
         (("--card", "l40s", "--term", "3", "--setup-hours", "-1"), "--setup-hours must be hours from 0"),
         (("--card", "l40s", "--term", "3", "--busy-share", "nan"), "--busy-share must be above 0"),
         (("--card", "l40s", "--term", "3", "--tp", "2"), "--tensor-parallel-size is for a model"),
-        (("--card", "l40s", "--term", "3", "--format", "csv"), "invalid choice: 'csv'"),
+        (("--card", "l40s", "--term", "3", "--format", "table"), "invalid choice: 'table'"),
     ],
 )
 def test_a_request_that_cannot_be_answered_is_one_line(

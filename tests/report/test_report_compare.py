@@ -10,8 +10,10 @@ import re
 from typing import Any
 
 import msgspec
+import openpyxl
 import pytest
 from builders import make_parts, make_peak, make_profile
+from report_readers import Page
 
 from gpufit.advice.comparison import compare
 from gpufit.errors import UsageError
@@ -158,8 +160,10 @@ def test_the_registry_and_the_folder_name_the_same_formats() -> None:
 
 
 def test_a_format_without_comparisons_is_refused_with_those_that_have_them() -> None:
-    with pytest.raises(UsageError, match="xlsx holds no comparison; choose one of table, json, csv, markdown"):
-        load_compare_format("xlsx")
+    with pytest.raises(
+        UsageError, match="'pdf' is no format of a comparison; choose one of table, json, csv, markdown, xlsx, html"
+    ):
+        load_compare_format("pdf")
 
 
 def hard() -> CompareDocument:
@@ -172,7 +176,7 @@ def hard() -> CompareDocument:
     return comparing(make_profile(), other, ("@a.json", "=1+1|ü\x1b.json"))
 
 
-@pytest.mark.parametrize("name", sorted(COMPARE_FORMATS))
+@pytest.mark.parametrize("name", sorted({*COMPARE_FORMATS} - {"xlsx"}))
 def test_hard_names_harm_no_format(name: str) -> None:
     text = load_compare_format(name).render_compare(hard()).decode()
     assert "\x1b" not in text
@@ -198,6 +202,41 @@ def test_csv_has_a_row_a_part_and_their_sum() -> None:
     (unexplained,) = [row for row in rows if row["part"] == "unexplained_bytes" and row["phase"] == "load"]
     assert unexplained["difference_bytes"] == str(2**60)
     assert unexplained["beyond_intervals"] == "true"
+
+
+def test_the_workbook_has_whole_bytes_and_text_that_runs_nothing() -> None:
+    book = openpyxl.load_workbook(io.BytesIO(load_compare_format("xlsx").render_compare(hard())))
+    assert book.sheetnames == ["summary", "phases", "parts", "differences"]
+    heads, *rows = book["parts"].iter_rows(values_only=True)
+    found = [dict(zip(heads, row, strict=True)) for row in rows]
+    (unexplained,) = (row for row in found if (row["phase"], row["part"]) == ("load", "unexplained"))
+    assert (unexplained["A (bytes)"], unexplained["B (bytes)"], unexplained["B - A (bytes)"]) == (0, 2**60, 2**60)
+    (temporaries,) = (row for row in found if (row["phase"], row["part"]) == ("prefill", "temporaries"))
+    assert temporaries["B - A (bytes)"] == 1
+    # The parts of a phase add up to what it allocates.
+    heads, *rows = book["phases"].iter_rows(values_only=True)
+    for phase in (dict(zip(heads, row, strict=True)) for row in rows):
+        for side in ("A (bytes)", "B (bytes)", "B - A (bytes)"):
+            assert sum(row[side] for row in found if row["phase"] == phase["phase"]) == phase[side]
+        assert (phase["evidence, A"], phase["evidence, B"]) == ("measured", "measured")
+    cells = [cell for sheet in book for row in sheet.iter_rows() for cell in row]
+    assert not [cell.coordinate for cell in cells if cell.data_type == "f"]
+    assert "=größer|\N{REPLACEMENT CHARACTER}[31m✓" in [cell.value for cell in cells]
+
+
+def test_the_page_has_the_conclusion_and_each_table() -> None:
+    page = Page.read(load_compare_format("html").render_compare(hard()).decode())
+    said = [node.text for node in page.root.all("header")[0].all("p")]
+    assert said == [line.replace("\x1b", "\N{REPLACEMENT CHARACTER}") for line in hard().conclusion]
+    rows = page.section("Part by part").all("tr")
+    (row,) = (
+        one for one in rows if [node.text for node in one.all("th") + one.all("td")][:2] == ["load", "unexplained"]
+    )
+    exact = [node.attributes["value"] for node in row.all("data")]
+    assert exact == ["0", str(2**60), str(2**60)]
+    assert len(page.section("What differs").all("tr")) == 1 + len(hard().differences)
+    same = Page.read(load_compare_format("html").render_compare(comparing(make_profile(), make_profile())).decode())
+    assert [node.text for node in same.root.all("h2")][:2] == ["Phase by phase", "Part by part"]
 
 
 def test_json_reads_back_as_the_document_and_every_render_is_the_same() -> None:

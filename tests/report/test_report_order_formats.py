@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import inspect
 import io
@@ -19,6 +20,7 @@ import msgspec
 import openpyxl
 import pytest
 from order_builders import empty_order, hard_order
+from report_readers import Page
 from test_report_golden import GOLDEN, cells_of
 
 from gpufit.errors import UsageError
@@ -59,10 +61,10 @@ def test_every_format_has_a_renderer_a_docstring_and_says_whether_it_is_binary(n
 
 
 def test_what_is_no_format_is_refused() -> None:
-    with pytest.raises(UsageError, match="choose one of markdown, json, xlsx"):
-        load_order_format("csv")
-    with pytest.raises(UsageError, match=r"cannot tell the format.*\.md, \.json, \.xlsx or --format"):
-        order_format_for("order.csv")
+    with pytest.raises(UsageError, match="choose one of markdown, json, xlsx, html, csv"):
+        load_order_format("table")
+    with pytest.raises(UsageError, match=r"cannot tell the format.*\.md, \.json, \.xlsx, \.html, \.csv or --format"):
+        order_format_for("order.txt")
 
 
 @pytest.mark.parametrize("kind", ORDERS)
@@ -195,3 +197,49 @@ def test_what_is_not_known_of_the_environment_is_said() -> None:
     first = next(workbook(hard_order())["environment"].iter_rows(min_row=2, values_only=True))
     assert first[0] == "driver"
     assert first[3] == "not known"
+
+
+def test_csv_has_a_row_a_term_and_says_which_is_ordered() -> None:
+    rows = list(csv.DictReader(io.StringIO(load_order_format("csv").render_order(hard_order()).decode(), newline="")))
+    document = hard_order()
+    assert [row["term_days"] for row in rows] == ["3", "7", "30"]
+    assert [row["term_days"] for row in rows if row["chosen"] == "true"] == [str(document.term_days)] == ["7"]
+    ordered = rows[1]
+    # Two lots of two at 100.25
+    assert (ordered["lots"], ordered["cards"], ordered["price_per_lot"], ordered["total_price"]) == (
+        "2",
+        "4",
+        "100.25",
+        "200.5",
+    )
+    assert ordered["need_upper_bytes"] == str(document.margin.need_upper_bytes)
+    assert all(
+        row["total_price"] == "" for row, term in zip(rows, document.terms, strict=True) if term.total_price is None
+    )
+    assert {row["evidence"] for row in rows} == {str(document.evidence)}
+    switched = msgspec.structs.replace(document.scenario, weights=None, compute=None, kv_cache="FP8")
+    content = load_order_format("csv").render_order(msgspec.structs.replace(document, scenario=switched)).decode()
+    held = {
+        (row["weights"], row["compute"], row["kv_cache"]) for row in csv.DictReader(io.StringIO(content, newline=""))
+    }
+    assert held == {("as profiled", "as profiled", "FP8")}
+
+
+def test_the_page_has_every_section_of_the_markdown_and_every_worker() -> None:
+    for document in (hard_order(), empty_order()):
+        page = Page.read(load_order_format("html").render_order(document).decode())
+        headings = [line.removeprefix("## ") for line in markdown(document).split("\n") if line.startswith("## ")]
+        assert [node.text for node in page.root.all("h2")] == headings
+        (status_line,) = page.root.all("header")[0].all("li")[:1]
+        assert f"**{status_line.text}**" in markdown(document)
+        assert not page.root.all("script")
+    page = Page.read(load_order_format("html").render_order(hard_order()).decode())
+    assert len(page.section("Workers").all("tr")) == 1 + len(hard_order().workers)
+    commands = [node.text for node in page.section("Checks on arrival").all("code")]
+    assert commands == [check.command for check in hard_order().checks]
+    facts = page.section("What is ordered")
+    pairs = dict(zip([one.text for one in facts.all("dt")], [one.text for one in facts.all("dd")], strict=True))
+    assert pairs["cards paid for"] == "4"
+    completion = hard_order().completion
+    assert completion is not None
+    assert page.section("The whole job is complete if").all("code")[0].text == completion.script.rstrip()

@@ -87,6 +87,19 @@ class TestFirstFrame:
                 assert "? help" in last
                 assert ("e export" in last) is (size == WIDE)
 
+    @pytest.mark.parametrize(
+        ("key", "footer"), [("g", "esc leave"), ("e", "esc leave"), ("question_mark", "esc close")]
+    )
+    async def test_a_dialog_names_only_its_own_keys(self, key: str, footer: str) -> None:
+        app = make_app(named("one"), named("two"))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press(key)
+            await pilot.pause()
+            last = " ".join(screen_lines(app)[-1].split())
+            assert last.startswith(footer)
+            assert "? help" not in last
+            assert "export" not in last
+
     async def test_selects_the_smallest_card_that_fits(self) -> None:
         app = make_app(heavy())
         async with app.run_test(size=WIDE):

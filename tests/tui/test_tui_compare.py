@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from builders import make_profile
+from textual.widgets import Input
 from tui_builders import CATALOG, OFFERS, named, plain, screen_lines, screen_text
 
 from gpufit import flows
@@ -132,3 +133,14 @@ async def test_models_whose_positions_end_earlier_end_the_scenario_there() -> No
         assert document is not None
         assert document.scenario.context_tokens == 1021  # 1024 positions less 4 new tokens but the last
         assert Shape(1021, 4, 4).cached_tokens == 1024
+
+
+async def test_a_typed_scenario_is_compared_at() -> None:
+    app = compare_app()
+    async with app.run_test(size=(160, 48)) as pilot:
+        await pilot.press(*OPEN, "g")
+        app.screen.query_one(Input).value = "128x2"
+        await pilot.press("enter")
+        document = compare_screen(app).document
+        assert document is not None
+        assert (document.scenario.context_tokens, document.scenario.concurrency) == (128, 2)

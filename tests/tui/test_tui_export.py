@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -211,8 +212,8 @@ class TestKey:
         async with app.run_test(size=SMALL) as pilot:
             await pilot.press(view, "e")
             assert f"{name}.csv" in screen_text(app)
-            shown = [line for line in screen_lines(app) if "│  ." in line]
-            assert [line.split("│  ")[1].split()[0] for line in shown] == [
+            shown = [line for line in screen_lines(app) if re.search(r"│\W+\.\w+ +\w", line)]
+            assert [re.findall(r"\.\w+", line)[0] for line in shown] == [
                 ".csv", ".json", ".xlsx", ".html", ".md", ".svg",
             ]  # fmt: skip
             assert {len(line) for line in screen_lines(app)} == {80}

@@ -22,7 +22,7 @@ from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, price_rows
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.loaded import LoadedProfile
-from gpufit.tui.ordering import Ordering, order_lines
+from gpufit.tui.ordering import Ordering, OrderSort, order_lines
 from gpufit.tui.renderables import listed, order
 from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.screens.order import OrderScreen
@@ -80,6 +80,13 @@ class TestFigures:
             assert same, (card, seller)
             assert all(total in same[0] for total in totals)
             assert currency in same[0]
+
+    @pytest.mark.parametrize("ordering", [Ordering(), Ordering(term_days=30, sort=OrderSort.TOTAL)])
+    def test_what_the_list_shows_is_one_line_of_eighty_columns(self, offers: Offers, ordering: Ordering) -> None:
+        document = flows.fit(make_profile(), "p.json", HEAVY, CATALOG, offers)
+        first = order.summary(document, order_lines(document, document.cards, ordering), ordering).plain.split("\n")[0]
+        assert first.endswith(f"[{ordering.term_days} days] · {ordering.sort}")
+        assert len(first) <= 78
 
     @pytest.mark.parametrize("start", [Shape(512, 4, 4), HEAVY])
     def test_an_orders_price_is_that_of_its_line(self, offers: Offers, start: Shape) -> None:
@@ -251,6 +258,15 @@ class TestList:
             assert order_screen(app)._lines == ()
             await pilot.press("2", "slash", "escape", "7", "home")
             assert CATALOG.cards[0].id in selected_line(app)
+
+    async def test_where_the_answer_ends_a_list_that_is_drawn_once_more_holds(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=SMALL):
+            screen = order_screen(app)
+            first = screen.query_one(LineList).render_line(0).text
+            app.session.rows = ()
+            screen.draw()
+            assert screen.query_one(LineList).render_line(0).text == first
 
     async def test_nothing_to_list_and_no_profile(self, offers: Offers) -> None:
         for app in (GpufitApp(Session((), CATALOG, offers)), order_app(offers, named("short", position_limit=2))):

@@ -27,7 +27,7 @@ from gpufit.tui.renderables.cards import POINTER
 from gpufit.tui.renderables.profiles import COLUMNS, Entry, details, entries, title
 from gpufit.tui.screens.cards import CardsScreen
 from gpufit.tui.screens.compare import CompareScreen
-from gpufit.tui.screens.profiles import ProfilesScreen
+from gpufit.tui.screens.profiles import PROMPT, ProfilesScreen
 from gpufit.tui.session import Session
 
 SMALL, WIDE = (80, 24), (160, 48)
@@ -221,6 +221,18 @@ class TestKeys:
 
 
 class TestImport:
+    async def test_the_prompt_says_what_it_takes_and_the_footer_the_way_back(self) -> None:
+        app = make_app(named("one"), named("two"))
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press("1", "i")
+            await pilot.pause()
+            assert PROMPT in screen_text(app)
+            assert screen_lines(app)[-1].split() == ["esc", "leave"]
+            await pilot.press("escape")
+            await pilot.pause()
+            assert PROMPT not in screen_text(app)
+            assert screen_lines(app)[-1].split()[:2] == ["enter", "open"]
+
     async def test_a_file_is_read_and_opened(self, tmp_path: Path) -> None:
         profile = make_profile()
         other = msgspec.structs.replace(profile, model=msgspec.structs.replace(profile.model, name="other"))

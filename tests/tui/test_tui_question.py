@@ -76,7 +76,13 @@ class TestTyped:
             assert cards_screen(app).session.state.shape == shape
 
     @pytest.mark.parametrize(
-        ("typed", "said"), [("", "not of the form"), ("8k", "not of the form"), ("0x1", "at least 1")]
+        ("typed", "said"),
+        [
+            ("", "not of the form"),
+            ("8k", "not of the form"),
+            ("0x1", "at least 1"),
+            ("[bold][/nothing]", "[bold][/nothing]"),
+        ],
     )
     async def test_what_cannot_be_read_is_said_and_can_be_mended_or_left(self, typed: str, said: str) -> None:
         app = make_app()

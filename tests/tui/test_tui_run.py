@@ -21,6 +21,8 @@ from gpufit.tui.loaded import LoadedProfile, read_profiles
 from gpufit.tui.session import Session
 from gpufit.tui.state import Axis, ViewState, with_shape
 
+CLOSED = run.Left()
+
 
 class ShownApp:
     """Stands where the app would run, and keeps what it was given."""
@@ -32,8 +34,9 @@ class ShownApp:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.profiles, self.offers, self.problems = session.profiles, session.offers, session.problems
+        self.runner, self.return_code = None, 0
 
-    def run(self) -> None:
+    async def run_async(self) -> None:
         ShownApp.shown = self
         for change in self.changes:
             self.session.go(change(self.session.state))
@@ -57,13 +60,13 @@ def test_without_paths_the_folder_is_read_newest_first(shown: type[ShownApp]) ->
         path = Path("profiles") / f"{name}.json"
         save_profile(make_profile(), path)
         os.utime(path, (1_700_000_000 - age, 1_700_000_000 - age))
-    assert run.run_tui([]) is None
+    assert run.run_tui([]) == CLOSED
     assert shown.shown is not None
     assert names(shown.shown.profiles) == ["new.json", "middle.json", "old.json"]
 
 
 def test_without_any_profile_it_still_runs(shown: type[ShownApp]) -> None:
-    assert run.run_tui([]) is None
+    assert run.run_tui([]) == CLOSED
     assert shown.shown is not None
     assert not shown.shown.profiles
 
@@ -71,14 +74,14 @@ def test_without_any_profile_it_still_runs(shown: type[ShownApp]) -> None:
 def test_named_paths_keep_their_order(shown: type[ShownApp], tmp_path: Path) -> None:
     for name in ("b", "a"):
         save_profile(make_profile(), tmp_path / f"{name}.json")
-    assert run.run_tui([tmp_path / "b.json", tmp_path / "a.json"]) is None
+    assert run.run_tui([tmp_path / "b.json", tmp_path / "a.json"]) == CLOSED
     assert shown.shown is not None
     assert names(shown.shown.profiles) == ["b.json", "a.json"]
 
 
 def test_books_are_the_default_ones_or_those_named(shown: type[ShownApp]) -> None:
     for named, expected in (([], "blank"), (["public-indicative"], "public-indicative")):
-        assert run.run_tui([], offers=named) is None
+        assert run.run_tui([], offers=named) == CLOSED
         assert shown.shown is not None
         assert shown.shown.offers.names == expected
     with pytest.raises(UsageError, match="no offer book 'acme'"):
@@ -117,30 +120,30 @@ class TestKept:
         save_profile(make_profile(), tmp_path / "a.json")
         save_profile(make_profile(), tmp_path / "b.json")
         shown.changes = (self.ask,)
-        assert run.run_tui([tmp_path / "a.json"]) is None
+        assert run.run_tui([tmp_path / "a.json"]) == CLOSED
         shown.changes = ()
-        assert run.run_tui([Path("a.json")]) is None  # the same file by another name
+        assert run.run_tui([Path("a.json")]) == CLOSED  # the same file by another name
         assert shown.shown is not None
         state = shown.shown.session.state
         assert (state.shape, state.axis, state.listing.vendor) == (Shape(700, 3, 9), Axis.CONCURRENCY, "AMD")
         assert not state.listing.search, "a search box that is closed hides no card"
-        assert run.run_tui([tmp_path / "b.json"]) is None
+        assert run.run_tui([tmp_path / "b.json"]) == CLOSED
         assert shown.shown.session.state.shape == Shape(512, 4, 4), "another profile has a scenario of its own"
 
     @pytest.mark.parametrize("content", [b"{", b"[]", b'{"view": "Nothing"}', b"\xff"])
     def test_damage_is_said_and_loses_nothing(self, content: bytes, shown: type[ShownApp]) -> None:
         state_path().parent.mkdir(parents=True)
         state_path().write_bytes(content)
-        assert run.run_tui([]) is None
+        assert run.run_tui([]) == CLOSED
         assert shown.shown is not None
         (problem,) = shown.shown.problems
         assert "what was kept of the last run is damaged" in problem
-        assert run.run_tui([]) is None
+        assert run.run_tui([]) == CLOSED
         assert not shown.shown.problems, "what was written at the end is whole"
 
     def test_that_nothing_can_be_kept_is_the_callers_to_say(self, shown: type[ShownApp]) -> None:
         state_path().parent.parent.mkdir(parents=True, exist_ok=True)
         state_path().parent.write_text("a file in its place")
-        problem = run.run_tui([])
+        problem = run.run_tui([]).not_kept
         assert problem is not None
         assert str(state_path()) in problem

@@ -11,7 +11,7 @@ from gpufit.profile.cells import Failed
 from gpufit.profile.peaks import Parts
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.run_text import cell_line
-from gpufit.sources.measure.events import Interrupted, RoundBegan, RunEvent, RunRequest
+from gpufit.sources.measure.events import Interrupted, Now, RoundBegan, RunEvent, RunRequest
 from gpufit.sources.measure.protocol import Simulation
 from gpufit.sources.measure.request import ProfileRequest
 from gpufit.tui import run_state
@@ -62,6 +62,10 @@ class TestStatus:
         state = after(started(), RoundBegan(purpose="6 cells pin the growth, 2 test it", total=8), began(512, 2))
         assert status(state, 75.0, 40).plain.splitlines()[0] == "running: context 512 x 2  1 min 15 s"
         assert "adaptive: 6 cells pin the growth, 2 test it" in status(state, 75.0, 40).plain
+
+    def test_what_names_its_own_stage_is_said_once(self) -> None:
+        state = after(Now(text="loading the model"))
+        assert status(state, 9.0, 80).plain.splitlines()[0] == "loading the model  9 s"
 
     def test_before_the_first_run_it_says_how_to_begin(self) -> None:
         lines = status(RunState(), 0.0, 80).plain.splitlines()

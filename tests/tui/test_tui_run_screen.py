@@ -255,14 +255,14 @@ class TestRun:
         async with app.run_test(size=SMALL) as pilot:
             await started_run(pilot, script)
             await until(pilot, lambda: state_of(app).stage is Stage.LOADING)
-            assert "loading: loading the model" in text_of(app, "#progress")
+            assert "loading the model" in text_of(app, "#progress")
             assert "$ gpufit" not in screen_text(app)
             await pilot.press("f")
             assert "$ gpufit profile m" in text_of(app, "#form")
             await pilot.resize_terminal(*MEDIUM)
             await pilot.pause()
             assert "$ gpufit profile m" in text_of(app, "#form")
-            assert "loading: loading the model" in text_of(app, "#progress")
+            assert "loading the model" in text_of(app, "#progress")
             script.begun[0].stop()
 
     async def test_no_process_is_a_crash_in_words(self) -> None:

@@ -126,6 +126,13 @@ def test_an_out_of_memory_is_a_cell_and_the_run_goes_on() -> None:
     }
 
 
+def test_nothing_waits_any_longer_once_the_run_is_through() -> None:
+    """An adaptive sweep leaves out the cells that it learns nothing from."""
+    state = after(started(), measured(128, 1), FINISHED)
+    assert run_state.cell_state(state, 512, 2) == (CellState.SKIPPED, None)
+    assert run_state.cell_state(after(started(), Interrupted()), 512, 2) == (CellState.WAITING, None)
+
+
 def test_signs_differ_without_colour() -> None:
     assert len({str(sign) for sign in CellState}) == len(CellState)
 

@@ -238,6 +238,23 @@ class TestScreen:
             assert then in text
             assert meanwhile not in text
 
+    @pytest.mark.parametrize("key", ["down", "t", "s", "enter"])
+    async def test_a_key_on_the_orders_works_on_those_of_the_question(
+        self, key: str, held_back: Callable[[], list[Question]]
+    ) -> None:
+        """Of the two questions the first fits cards that the second does not, and none but those that fit is listed."""
+        app = GpufitApp(two_steps())
+        async with app.run_test(size=(160, 48)) as pilot:
+            await pilot.press("2", "f", "7")
+            held_back()
+            await settled(pilot)
+            await pilot.press("home", "g", "ctrl+a", "ctrl+k", *"512x2000+8", "enter", key)
+            await settled(pilot)
+            assert app.session.document == whole(MUCH)
+            assert app.session.state.selected_card in {
+                row.card for row in whole(MUCH).cards if row.verdict is Verdict.FITS
+            }
+
     async def test_an_export_has_the_whole_answer_and_so_has_the_screen_behind_it(
         self, held_back: Callable[[], list[Question]]
     ) -> None:

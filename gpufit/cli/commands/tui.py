@@ -53,12 +53,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "the terminal interface needs a terminal that draws; `gpufit fit PROFILE` prints the same figures"
         )
+    from gpufit.tui.endings import exit_status
     from gpufit.tui.run import run_tui
 
-    problem = run_tui(arguments.profiles, arguments.catalog, arguments.offers)
-    if problem is not None:
-        say(f"the view is not kept: {problem}")
-    return ExitCode.ANSWERED
+    left = run_tui(arguments.profiles, arguments.catalog, arguments.offers)
+    if left.not_kept is not None:
+        say(f"the view is not kept: {left.not_kept}")
+    if left.signal_number is not None:
+        return exit_status(left.signal_number)
+    return ExitCode.INTERNAL if left.failed else ExitCode.ANSWERED
 
 
 def _drawn_elsewhere() -> bool:

@@ -7,19 +7,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from tabulate import tabulate
 
 from gpufit.report.cells import printable
-from gpufit.report.order_document import OrderDocument, Worker
+from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_text import (
+    ENVIRONMENT_HEADERS,
+    WORKER_HEADERS,
     Line,
-    blank,
-    declared,
+    environment_cells,
     evidence_words,
     margin_lines,
-    money,
     ordered_lines,
     purpose_lines,
+    shares_words,
     status,
-    term_holds,
+    term_cells,
+    term_headers,
     title,
+    worker_cells,
 )
 from gpufit.units import counted
 
@@ -84,51 +87,25 @@ def _plan(document: OrderDocument) -> Iterator[str]:
 
 
 def _terms(document: OrderDocument) -> str:
-    work = "workers to hold the work" if document.work.total_hours is not None else "workers"
-    rows = []
-    for term in document.terms:
-        planned = f"**{term.days} days**" if term.days == document.term_days else f"{term.days} days"
-        workers = blank(term.workers)
-        if document.work.total_hours is None:
-            workers = blank(len(document.workers))
-        elif term.workers is None:
-            workers = "no number of them"
-        price = "" if term.total_price is None else money(term.total_price, document.cost.currency)
-        rows.append(
-            [planned, term.purpose, term_holds(document, term), workers, blank(term.lots), blank(term.cards), price]
-        )
-    return _table(["term", "for", "holds the work", work, "lots", "cards", "price"], rows)
+    rows = [term_cells(document, term) for term in document.terms]
+    for term, row in zip(document.terms, rows, strict=True):
+        row[0] = f"**{row[0]}**" if term.days == document.term_days else row[0]
+    return _table(term_headers(document), rows)
 
 
 def _workers(document: OrderDocument) -> Iterator[str]:
     every = document.workers
     first, last = (len(every), 0) if len(every) <= MOST_WORKERS else _ENDS
-    rows = [_worker(one) for one in (*every[:first], *every[len(every) - last :])]
+    rows = [worker_cells(one) for one in (*every[:first], *every[len(every) - last :])]
     if last:
         rows.insert(first, ["…", "", "", f"{len(every) - first - last:,} more, all in JSON and workbook", ""])
-    yield _table(["worker", "devices", "at once", "inputs", "how many"], rows)
-    if document.work.inputs is None and len(every) == 1:
-        yield "The one worker takes all inputs."
-    elif document.work.inputs is None:
-        yield (
-            f"Of N inputs, worker k takes those from floor((k - 1) x N / {len(every)}) + 1 to "
-            f"floor(k x N / {len(every)})."
-        )
-
-
-def _worker(one: Worker) -> list[str]:
-    span = f"{one.first_input}-{one.last_input}" if one.first_input is not None else ""
-    if one.inputs == 0:
-        span = "none"
-    return [str(one.worker), one.devices, str(one.at_once), span, blank(one.inputs)]
+    yield _table(WORKER_HEADERS, rows)
+    if shares := shares_words(document):
+        yield shares
 
 
 def _environment(document: OrderDocument) -> str:
-    rows = [
-        [one.component, *declared(one), one.needed or "not known", one.source if one.needed else ""]
-        for one in document.environment
-    ]
-    return _table(["component", "figures made with", "origin", "needed on the card", "source"], rows)
+    return _table(ENVIRONMENT_HEADERS, [environment_cells(one) for one in document.environment])
 
 
 def _checks(document: OrderDocument) -> Iterator[str]:

@@ -27,7 +27,7 @@ FORMATS: dict[str, dict[str, Any]] = {
     "head": _HEAD | {"align": "right"},
     "head words": _HEAD | {"align": "left", "indent": 1},
     "bold": {"bold": True},
-    "words": {"indent": 1, "valign": "top"},
+    "words": {"indent": 1, "align": "left", "valign": "top"},
     "bold words": {"bold": True, "indent": 1},
     "right": {"align": "right"},
     "dim": {"font_color": "#576173"},

@@ -132,7 +132,7 @@ def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Orderin
     counted = "1 way" if len(served) == 1 else f"{len(served)} ways"
     none = f", none for {left_out} {'card' if left_out == 1 else 'cards'}" if left_out else ""
     text.append(f"{counted} to serve it{none}", STRONG)
-    text.append(f" · totals for [{ordering.term_days} days] · {ordering.sort}", STRONG)
+    text.append(f" · [{ordering.term_days} days] · {ordering.sort}", STRONG)
     if not any(line.total(days) is not None for line in served for days in TERMS):
         words = "no price in offer book" if served else "nothing to price in offer book"
         how = f"{words} {document.offers} (gpufit catalog offers --template writes one to fill in)"
@@ -237,12 +237,14 @@ def order_head(line: OrderLine, document: OrderDocument | None, words: str, wron
 
 
 class _Tables(TableElement):
-    """A table without titles, as lines with a label have, has no room kept for them."""
+    """A table without titles, as lines with a label have, has no room kept for them; what is too long wraps."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
-            if isinstance(table, Table) and not any(str(column.header).strip() for column in table.columns):
-                table.show_header = False
+            if isinstance(table, Table):
+                table.show_header = any(str(column.header).strip() for column in table.columns)
+                for column in table.columns:
+                    column.overflow = "fold"
             yield table
 
 

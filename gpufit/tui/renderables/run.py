@@ -62,11 +62,11 @@ _MOST_CELL_LINES = 12
 def status(state: RunState, at: float, width: int) -> Text:
     """Where the run stands, in a line of its own; below it how far it has come and what happens next."""
     text = Text()
-    sign = _STAGE_SIGNS.get(state.stage, "")
+    sign, what = _STAGE_SIGNS.get(state.stage, ""), state.reason or _what_happens(state)
     text.append(f"{sign}{state.stage}", _STAGE_STYLES.get(state.stage, STRONG))
-    if state.reason:
-        text.append(f": {state.reason}", PLAIN)
-    elif what := _what_happens(state):
+    if what.startswith(f"{state.stage} "):  # `loading the model` says of itself what stage it is
+        text.append(what.removeprefix(str(state.stage)), PLAIN)
+    elif what:
         text.append(f": {what}", PLAIN)
     if state.alive and state.stage is not Stage.STARTING:
         text.append(f"  {duration(at - state.since)}", DIM)

@@ -8,10 +8,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.tui.widgets.key_footer import KeyFooter
+from gpufit.tui.widgets.words import Words
 from gpufit.units import format_tokens, parse_shape
 
 FORM = "CONTEXTxCONCURRENCY+NEW"
@@ -23,7 +25,7 @@ Asked = tuple[int, int, int | None]
 class AskScreen(ModalScreen[Asked | None]):
     """Ends with what was typed, or with nothing; what cannot be read is said and may be mended."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", key_display="esc")]
     DEFAULT_CSS = """
     AskScreen {
         align: center middle;
@@ -51,18 +53,19 @@ class AskScreen(ModalScreen[Asked | None]):
         shape = self._shape
         with Vertical() as box:
             box.border_title = "the question"
-            yield Static(HOW)
+            yield Words(HOW)
             yield Input(f"{format_tokens(shape.context_tokens)}x{shape.concurrency}+{shape.new_tokens}", compact=True)
-            yield Static("enter asks · escape leaves it as it was", id="said")
+            yield Words("enter asks · escape leaves it as it was", id="said")
+        yield KeyFooter()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
         """Take it, or say what is wrong."""
         try:
             found = parse_shape(message.value)
         except UsageError as error:
-            self.query_one("#said", Static).update(f"! {error}")
+            self.query_one("#said", Words).update(f"! {error}")
             return
         if found is None:
-            self.query_one("#said", Static).update(f"! not of the form {FORM}: {message.value!r}")
+            self.query_one("#said", Words).update(f"! not of the form {FORM}: {message.value!r}")
             return
         self.dismiss(found)

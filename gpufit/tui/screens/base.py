@@ -12,7 +12,6 @@ from textual.binding import BindingType
 from textual.events import Resize
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Static
 
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
@@ -28,6 +27,7 @@ from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.view_bar import ViewBar
+from gpufit.tui.widgets.words import Words
 
 if TYPE_CHECKING:
     from gpufit.tui.app import GpufitApp
@@ -95,10 +95,10 @@ class QuestionScreen(SessionScreen):
         """As every screen, with the question above."""
         yield ViewBar(self.gpufit_app.views, self.VIEW)
         yield Block(id="header")
-        yield Static(header.problem_lines(self.session.problems), id="problems")
+        yield Words(header.problem_lines(self.session.problems), id="problems")
         yield ScenarioBar(id="scenario")
         yield from self.compose_view()
-        yield Static(id="instead")
+        yield Words(id="instead")
         yield KeyFooter()
 
     def action_press(self, event: str) -> None:
@@ -141,7 +141,7 @@ class QuestionScreen(SessionScreen):
         if instead is None:
             self.draw_answer()
         else:
-            self.query_one("#instead", Static).update(instead)
+            self.query_one("#instead", Words).update(instead)
         if self.SEARCHES and not session.settled:
             # What is known at once is on the terminal before anything else is worked out.
             self.call_after_refresh(self._go_on)

@@ -9,7 +9,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.binding import BindingType
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from gpufit.tui import state
 from gpufit.tui.keys import CARDS, bindings
@@ -22,6 +22,7 @@ from gpufit.tui.screens.base import QuestionScreen
 from gpufit.tui.state import View
 from gpufit.tui.widgets.card_list import CardList
 from gpufit.tui.widgets.details import Details
+from gpufit.tui.widgets.words import Words
 
 
 class CardsScreen(QuestionScreen):
@@ -34,9 +35,9 @@ class CardsScreen(QuestionScreen):
     def compose_view(self) -> Iterable[Widget]:
         """Top to bottom, as they stand on screen."""
         yield Input(placeholder="search: part of a card's name", id="search", compact=True)
-        yield Static(id="heading")
+        yield Words(id="heading")
         yield CardList(id="cards")
-        yield Static(id="legend")
+        yield Words(id="legend")
         yield Details(id="details")
 
     @property
@@ -111,9 +112,9 @@ class CardsScreen(QuestionScreen):
         if session.document is None or row is None:
             return
         cards = self.query_one(CardList)
-        self.query_one("#legend", Static).update(legend(self.size.width - 2), layout=False)
+        self.query_one("#legend", Words).update(legend(self.size.width - 2), layout=False)
         cards.show(session.document, session.rows, session.state.selected, session.settled)
-        self.query_one("#heading", Static).update(heading(cards.columns), layout=False)
+        self.query_one("#heading", Words).update(heading(cards.columns), layout=False)
         self.query_one(Details).show(session.document, row, session.settled)
 
     def _enlarge_details(self, large: bool) -> None:

@@ -7,7 +7,6 @@ from typing import ClassVar
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
-from textual.widgets import Static
 
 from gpufit import flows
 from gpufit.errors import UsageError
@@ -18,11 +17,13 @@ from gpufit.tui.keys import COMPARE, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.messages import SliderMoved
 from gpufit.tui.renderables import compare
+from gpufit.tui.screens.ask import Asked, AskScreen
 from gpufit.tui.state import Axis, Event, ViewState
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scenario import ScenarioBar
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
 
 
 class CompareScreen(Screen[None]):
@@ -70,7 +71,7 @@ class CompareScreen(Screen[None]):
         yield Block(id="sides")
         yield ScenarioBar(id="scenario")
         with Scroll(id="comparison"):
-            yield Static(id="answer")
+            yield Words(id="answer")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -79,7 +80,7 @@ class CompareScreen(Screen[None]):
 
     def draw(self) -> None:
         """The comparison, or why there is none."""
-        document, answer = self.document, self.query_one("#answer", Static)
+        document, answer = self.document, self.query_one("#answer", Words)
         scenario = self.query_one(ScenarioBar)
         scenario.display = bool(self._state.starts)
         scenario.show(self._state)
@@ -95,6 +96,15 @@ class CompareScreen(Screen[None]):
         """Another scenario."""
         if self._state.starts:
             self._go(state.press(self._state, Event(event)))
+
+    def action_ask(self) -> None:
+        """Type the scenario."""
+        if self._state.starts:
+            self.app.push_screen(AskScreen(self._state.shape), self._asked)
+
+    def _asked(self, found: Asked | None) -> None:
+        if found is not None:
+            self._go(state.with_shape(self._state, *found))
 
     def on_slider_moved(self, message: SliderMoved) -> None:
         """The same, by the mouse."""

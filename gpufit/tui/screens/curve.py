@@ -30,7 +30,8 @@ from gpufit.tui.widgets.picture_plot import PicturePlot
 
 _SIDE_BY_SIDE, _SPACIOUS = 150, 190
 _TABLE_BELOW = 32
-"""Columns from which the table stands beside the plot, and then in full; rows from which it stands below."""
+"""Columns from which the table has room beside the plot, and in full; rows from which it has room below, where it then
+stands rather than take half of the width."""
 
 
 class CurveScreen(QuestionScreen):
@@ -69,10 +70,11 @@ class CurveScreen(QuestionScreen):
         super().on_resize(event)
 
     def _lay_out(self) -> None:
-        side = self.app.size.width >= _SIDE_BY_SIDE
+        width, below = self.app.size.width, self.app.size.height >= _TABLE_BELOW
+        side = width >= (_SPACIOUS if below else _SIDE_BY_SIDE)
         self.set_class(side, "-side")
-        self.set_class(self.app.size.width >= _SPACIOUS, "-spacious")
-        self.set_class(side or self.app.size.height >= _TABLE_BELOW, "-table")
+        self.set_class(width >= _SPACIOUS, "-spacious")
+        self.set_class(side or below, "-table")
 
     def on_card_pressed(self, message: CardPressed) -> None:
         """Select the card that was clicked."""

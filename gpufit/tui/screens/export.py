@@ -11,7 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Input, OptionList, Static
+from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from gpufit.errors import GpufitError, UsageError
@@ -19,6 +19,8 @@ from gpufit.tui import export
 from gpufit.tui.export import Exportable
 from gpufit.tui.messages import Exported
 from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.widgets.key_footer import KeyFooter
+from gpufit.tui.widgets.words import Words
 
 HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 
@@ -26,7 +28,7 @@ HINT = "up, down: format · tab: file name · enter writes · escape leaves"
 class ExportScreen(ModalScreen[str | None]):
     """Ends with what was done, in words, or with nothing; a file that is there is replaced only when asked twice."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss(None)", "leave", key_display="esc")]
     DEFAULT_CSS = """
     ExportScreen { align: center middle; background: $background 60%; }
     ExportScreen Vertical {
@@ -59,7 +61,8 @@ class ExportScreen(ModalScreen[str | None]):
                 compact=True,
             )
             yield Input(f"{self._made.name}{first}", id="file", compact=True)
-            yield Static(HINT, id="said", markup=False)
+            yield Words(HINT, id="said")
+        yield KeyFooter()
 
     def on_option_list_option_highlighted(self, message: OptionList.OptionHighlighted) -> None:
         """The pointer goes there, and the file gets that ending."""
@@ -117,4 +120,4 @@ class ExportScreen(ModalScreen[str | None]):
         self.dismiss(message.done)
 
     def _say(self, words: str) -> None:
-        self.query_one("#said", Static).update(words)
+        self.query_one("#said", Words).update(words)

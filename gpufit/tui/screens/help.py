@@ -10,10 +10,11 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.events import Resize
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
 
 from gpufit.tui.renderables.pages import help_keys, help_words
 from gpufit.tui.state import View
+from gpufit.tui.widgets.key_footer import KeyFooter
+from gpufit.tui.widgets.words import Words
 
 SIDE_BY_SIDE = 150
 """Columns from which words stand beside keys, as the style sheet has it."""
@@ -38,9 +39,9 @@ class HelpScreen(ModalScreen[None]):
         """One scrolling page."""
         with VerticalScroll(id="help") as page:
             page.border_title = "gpufit: keys and words"
-            yield Static(help_keys(self._views))
-            yield Static(help_words())
-        yield Footer(compact=True)
+            yield Words(help_keys(self._views))
+            yield Words(help_words())
+        yield KeyFooter()
 
     def on_resize(self, event: Resize) -> None:
         """Where the words are, as long as they do not stand beside the keys."""

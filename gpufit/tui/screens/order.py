@@ -10,7 +10,6 @@ from rich.text import Text
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Static
 
 from gpufit.tui import ordering, state
 from gpufit.tui.keys import ORDER, bindings
@@ -24,6 +23,7 @@ from gpufit.tui.state import Event, View
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
 
 
 class OrderScreen(QuestionScreen):
@@ -51,11 +51,11 @@ class OrderScreen(QuestionScreen):
     def compose_view(self) -> Iterable[Widget]:
         """Top to bottom, as they stand on screen."""
         yield Block(id="summary")
-        yield Static(id="columns")
+        yield Words(id="columns")
         with Horizontal(id="halves"):
             yield LineList(id="orders")
             with Scroll(id="order"):
-                yield Static(id="line")
+                yield Words(id="line")
 
     def instead(self) -> Text | None:
         """Also where no card is left to list."""
@@ -79,7 +79,8 @@ class OrderScreen(QuestionScreen):
         if not self.session.settled:
             self.query_one("#summary", Block).show(order.waiting(document), stays=False)
             return
-        self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
+        # The list goes on drawing these, also when there are none any more.
+        rows = self._lines = ordering.order_lines(document, self.session.rows, self._ordering)
         found = ordering.put(self._ordering, self._ordering.cursor, len(self._lines))
         if self._lines[found.cursor].row.card != selected:
             found = replace(found, cursor=ordering.place_of(self._lines, selected))
@@ -87,16 +88,17 @@ class OrderScreen(QuestionScreen):
         self.query_one("#summary", Block).show(order.summary(document, self._lines, found))
         lines = self.query_one(LineList)
         placed = listed.place(order.columns(self._lines, found), self._lines, lines.line_width)
-        self.query_one("#columns", Static).update(listed.heading(placed), layout=False)
+        self.query_one("#columns", Words).update(listed.heading(placed), layout=False)
         lines.show(
             len(self._lines),
             found.cursor,
-            lambda index: listed.line(placed, self._lines[index], index == found.cursor),
+            lambda index: listed.line(placed, rows[index], index == found.cursor),
         )
-        self.query_one("#line", Static).update(order.details(document, self._lines[found.cursor]))
+        self.query_one("#line", Words).update(order.details(document, self._lines[found.cursor]))
 
     def action_move(self, event: str) -> None:
         """The cursor elsewhere."""
+        self._settle()
         page = self.query_one(LineList).page
         self._put(ordering.move(self._ordering, Event(event), page, len(self._lines)))
 
@@ -106,7 +108,9 @@ class OrderScreen(QuestionScreen):
 
     def on_row_pressed(self, message: RowPressed) -> None:
         """The cursor to the line that was clicked; a click on the line under it opens."""
-        if message.index == self._ordering.cursor:
+        if not self.session.settled:  # the line is of the question before
+            self._settle()
+        elif message.index == self._ordering.cursor:
             self.action_open()
         else:
             self._put(ordering.put(self._ordering, message.index, len(self._lines)))
@@ -121,14 +125,19 @@ class OrderScreen(QuestionScreen):
 
     def action_open(self) -> None:
         """The order file of the card under the cursor."""
-        if not self.session.settled:
-            self.session.settle()
-            self.draw()
+        self._settle()
         if self._lines and self.session.document is not None:
             line = self._lines[self._ordering.cursor]
             self.app.push_screen(OrderFileScreen(self.session, line, self._ordering.term_days))
 
+    def _settle(self) -> None:
+        """Have the lines that the question asks for: those that are drawn may still be of the one before."""
+        if not self.session.settled:
+            self.session.settle()
+            self.draw()
+
     def _sorted(self, to: Ordering, stay: bool) -> None:
+        self._settle()
         document = self.session.document
         if document is None or not self._lines:
             return

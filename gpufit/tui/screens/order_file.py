@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.screen import Screen
-from textual.widgets import Input, Label, Static
+from textual.widgets import Input
 
 from gpufit.errors import UsageError
 from gpufit.report.order_document import OrderDocument
@@ -24,6 +24,7 @@ from gpufit.tui.session import Session
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
 
 
 class OrderFileScreen(Screen[None]):
@@ -39,7 +40,7 @@ class OrderFileScreen(Screen[None]):
     OrderFileScreen #form { width: 1fr; height: 9; padding: 0 1; scrollbar-size-vertical: 1; }
     OrderFileScreen.-wide #form, OrderFileScreen.-medium #form { width: 44; height: 1fr; }
     OrderFileScreen .field { height: 1; }
-    OrderFileScreen Label { width: 17; height: 1; }
+    OrderFileScreen .title { width: 17; height: 1; }
     OrderFileScreen Input { width: 1fr; height: 1; }
     OrderFileScreen #terms { height: auto; margin: 1 0 0 0; }
     OrderFileScreen.-narrow #terms { display: none; }
@@ -64,11 +65,11 @@ class OrderFileScreen(Screen[None]):
             with VerticalScroll(id="form", can_focus=False):
                 for one in FIELDS:
                     with Horizontal(classes="field"):
-                        yield Label(one.title)
+                        yield Words(one.title, classes="title")
                         yield Input(self._texts[one.name], placeholder=one.hint, id=one.name, compact=True)
-                yield Static(f"Terms, in days. {TERM_WORDS}.", id="terms", markup=False)
+                yield Words(f"Terms, in days. {TERM_WORDS}.", id="terms")
             with Scroll(id="file"):
-                yield Static(id="page")
+                yield Words(id="page")
         yield KeyFooter()
 
     def on_mount(self) -> None:
@@ -106,11 +107,11 @@ class OrderFileScreen(Screen[None]):
         if isinstance(message.order, str):
             self.document = None
             self._say(message.order, wrong=True)
-            self.query_one("#page", Static).update("")
+            self.query_one("#page", Words).update("")
             return
         self.document = message.order
         self._say("")
-        self.query_one("#page", Static).update(OrderPage(message.page))
+        self.query_one("#page", Words).update(OrderPage(message.page))
 
     @property
     def _arrangement(self) -> str | None:

@@ -9,7 +9,7 @@ from textual import work
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from gpufit.datadir import profiles_dir
 from gpufit.errors import GpufitError
@@ -30,6 +30,9 @@ from gpufit.tui.shelf import Shelf
 from gpufit.tui.state import Event, View
 from gpufit.tui.widgets.line_list import LineList
 from gpufit.tui.widgets.scroll import Scroll
+from gpufit.tui.widgets.words import Words
+
+PROMPT = "a profile's file, or a model to estimate (directory, .gguf, hub id); enter"
 
 
 class ProfilesScreen(SessionScreen):
@@ -62,17 +65,16 @@ class ProfilesScreen(SessionScreen):
 
     def compose_view(self) -> Iterable[Widget]:
         """Top to bottom, as they stand on screen."""
-        yield Static(id="title")
-        yield Static(id="problems")
-        yield Input(placeholder="a profile's file, or a model to estimate: directory, .gguf or hub id", id="prompt",
-                    compact=True)  # fmt: skip
-        yield Static(id="said", markup=False)
-        yield Static(id="columns")
+        yield Words(id="title")
+        yield Words(id="problems")
+        yield Input(placeholder=PROMPT, id="prompt", compact=True)
+        yield Words(id="said")
+        yield Words(id="columns")
         with Horizontal(id="halves"):
             yield LineList(id="profiles")
             with Scroll(id="profile"):
-                yield Static(id="about")
-        yield Static(id="instead")
+                yield Words(id="about")
+        yield Words(id="instead")
 
     @property
     def listed(self) -> tuple[LoadedProfile | UnfinishedProfile, ...]:
@@ -101,14 +103,14 @@ class ProfilesScreen(SessionScreen):
         self._shelf = shelf.put(self._shelf, self._shelf.cursor, len(found))
         opened = session.state.profile if session.profiles else -1
         rows = profiles.entries(self._document(), self._shelf.marked, opened)
-        problems = self.query_one("#problems", Static)
+        problems = self.query_one("#problems", Words)
         problems.update(problem_lines(session.problems))
         problems.display = bool(session.problems and found)
         for name in ("#columns", "#halves"):
             self.query_one(name).display = bool(found)
-        instead = self.query_one("#instead", Static)
+        instead = self.query_one("#instead", Words)
         instead.display = not found
-        self.query_one("#title", Static).update(
+        self.query_one("#title", Words).update(
             profiles.title(len(found), len(session.unfinished), len(self._shelf.marked)), layout=False
         )
         if not found:
@@ -116,10 +118,10 @@ class ProfilesScreen(SessionScreen):
             return
         lines = self.query_one(LineList)
         placed = listed.place(profiles.COLUMNS, rows, lines.line_width)
-        self.query_one("#columns", Static).update(listed.heading(placed), layout=False)
+        self.query_one("#columns", Words).update(listed.heading(placed), layout=False)
         at = self._shelf.cursor
         lines.show(len(rows), at, lambda index: listed.line(placed, rows[index], index == at))
-        self.query_one("#about", Static).update(profiles.details(rows[at]))
+        self.query_one("#about", Words).update(profiles.details(rows[at]))
 
     def action_move(self, event: str) -> None:
         """The cursor elsewhere."""
@@ -209,7 +211,7 @@ class ProfilesScreen(SessionScreen):
         self.draw()
 
     def _say(self, words: str) -> None:
-        said = self.query_one("#said", Static)
+        said = self.query_one("#said", Words)
         said.update(words)
         said.display = self._says = bool(words)
         self.refresh_bindings()

@@ -9,7 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
-from textual.widgets import Button, Static
+from textual.widgets import Button
+
+from gpufit.tui.widgets.key_footer import KeyFooter
+from gpufit.tui.widgets.words import Words
 
 
 class Quit(enum.Enum):
@@ -45,7 +48,7 @@ class QuitScreen(ModalScreen[Quit | None]):
         background: $panel;
         border: round $primary;
     }
-    QuitScreen Static {
+    QuitScreen Words {
         margin: 0 0 1 0;
     }
     QuitScreen Button {
@@ -63,10 +66,11 @@ class QuitScreen(ModalScreen[Quit | None]):
         """What goes on, and a line for each answer."""
         with Vertical() as box:
             box.border_title = "a run goes on"
-            yield Static(f"Still {self._stage}: finished cells are kept, whatever you choose.", markup=False)
+            yield Words(f"Still {self._stage}: finished cells are kept, whatever you choose.")
             yield Button("s    stop it and quit", id="stop", compact=True)
             yield Button("l    let it go on, and look at it", id="look", compact=True)
             yield Button("esc  cancel", id="cancel", compact=True)
+        yield KeyFooter()
 
     def on_button_pressed(self, message: Button.Pressed) -> None:
         """By mouse, or by enter."""

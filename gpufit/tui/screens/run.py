@@ -10,7 +10,7 @@ from textual import work
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from gpufit.flows import default_shape
 from gpufit.profile.evidence import Evidence
@@ -30,6 +30,7 @@ from gpufit.tui.screens.base import SessionScreen
 from gpufit.tui.session import Session
 from gpufit.tui.state import View
 from gpufit.tui.widgets.run_form import KIND, RunForm
+from gpufit.tui.widgets.words import Words
 
 TWO_COLUMNS, THREE_COLUMNS = 110, 180
 """From so many columns on, form and progress stand side by side; then the parts beside the cells, too."""
@@ -49,8 +50,9 @@ class RunScreen(SessionScreen):
         width: 1fr;
         padding: 0 1;
         scrollbar-size-vertical: 1;
+        scrollbar-gutter: stable;
     }
-    RunScreen #progress Static {
+    RunScreen #progress Words {
         margin: 0 0 1 0;
     }
     RunScreen #left, RunScreen #right {
@@ -98,12 +100,12 @@ class RunScreen(SessionScreen):
             yield RunForm(self._form, id="form")
             with VerticalScroll(id="progress"):
                 with Vertical(id="left"):
-                    yield Static(id="status")
-                    yield Static(id="summary")
-                    yield Static(id="cells")
-                    yield Static(id="outcomes")
+                    yield Words(id="status")
+                    yield Words(id="summary")
+                    yield Words(id="cells")
+                    yield Words(id="outcomes")
                 with Vertical(id="right"):
-                    yield Static(id="parts")
+                    yield Words(id="parts")
 
     def on_mount(self) -> None:
         """While a run goes on, its clock is drawn every second."""
@@ -125,14 +127,14 @@ class RunScreen(SessionScreen):
             ("parts", drawn.parts_section(run) if run.peaks else None),
             ("summary", drawn.summary(self._lines) if self._lines else None),
         ):
-            part = self.query_one(f"#{name}", Static)
+            part = self.query_one(f"#{name}", Words)
             part.display = shown is not None
             part.update(shown or "")
         self.refresh_bindings()
 
     def _draw_status(self) -> None:
         room = self.query_one("#left").size.width or self.size.width
-        self.query_one("#status", Static).update(drawn.status(self.runner.state, self.runner.clock(), room))
+        self.query_one("#status", Words).update(drawn.status(self.runner.state, self.runner.clock(), room))
 
     def _tick(self) -> None:
         if self.is_current and self.runner.state.alive:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from rich.console import RenderableType
-from textual.widgets import Static
+
+from gpufit.tui.widgets.words import Words
 
 
-class Block(Static):
+class Block(Words):
     """Asks for a new layout only when its size changes.
 
-    A layout takes a frame of its own, so a plain `Static.update` on every key shows the list first and the rest a frame
+    A layout takes a frame of its own, so a plain `Words.update` on every key shows the list first and the rest a frame
     later.
     """
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from textual.events import Click
-from textual.widgets import Static
 
 from gpufit.report.curve import CurveDocument
 from gpufit.tui.messages import CardPressed
 from gpufit.tui.renderables.crossings import crossings
+from gpufit.tui.widgets.words import Words
 
 
-class Crossings(Static):
+class Crossings(Words):
     """As many cards as have room, the selected one among them."""
 
     def __init__(self, id: str) -> None:  # noqa: A002  (Textual's own name)

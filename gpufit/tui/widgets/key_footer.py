@@ -5,7 +5,6 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.events import Resize
 from textual.widgets import Footer
-from textual.widgets._footer import FooterKey
 
 from gpufit.tui.keys import ROOMY_ACTIONS
 
@@ -24,7 +23,7 @@ class KeyFooter(Footer):
         """As every footer, less the keys that there is no room for."""
         self._had_room = self._has_room
         for child in super().compose():
-            if self._had_room or not (isinstance(child, FooterKey) and child.action in ROOMY_ACTIONS):
+            if self._had_room or getattr(child, "action", "") not in ROOMY_ACTIONS:
                 yield child
 
     @property

@@ -6,12 +6,13 @@ from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Grid, VerticalScroll
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Input
 
 from gpufit.tui.messages import FieldChanged
 from gpufit.tui.renderables.form import command_line, field_title
 from gpufit.tui.run_form import FIELDS, KIND_WORDS, Field, Form, Kind, command_of
 from gpufit.tui.widgets.choice import Choice
+from gpufit.tui.widgets.words import Words
 
 KIND = "kind"
 """The field that chooses what is started."""
@@ -59,16 +60,16 @@ class RunForm(VerticalScroll, can_focus=False):
     def compose(self) -> ComposeResult:
         """What is started, its fields, then what they come to."""
         with Grid():
-            yield Static(field_title("start", False))
+            yield Words(field_title("start", False))
             yield Choice(KIND, tuple(Kind), self._form.kind, id=f"field-{KIND}")
-        yield Static(id="kind-words")
+        yield Words(id="kind-words")
         for kind in Kind:
             with Grid(id=str(kind)):
                 for one in FIELDS[kind]:
-                    yield Static(field_title(one.title, False), id=f"title-{kind}-{one.name}")
+                    yield Words(field_title(one.title, False), id=f"title-{kind}-{one.name}")
                     yield _value(kind, one)
         yield Button("start (ctrl+s)", id="start", compact=True)
-        yield Static(id="run-command")
+        yield Words(id="run-command")
 
     def on_mount(self) -> None:
         """Fill it in."""
@@ -78,8 +79,8 @@ class RunForm(VerticalScroll, can_focus=False):
         """Draw a form; `wrong` names the field that cannot be understood, `why_not` says it."""
         other, self._form = form.kind is not self._shown, form
         self._shown = form.kind
-        self.query_one("#kind-words", Static).update(KIND_WORDS[form.kind])
-        self.query_one("#run-command", Static).update(command_line(command_of(form), why_not))
+        self.query_one("#kind-words", Words).update(KIND_WORDS[form.kind])
+        self.query_one("#run-command", Words).update(command_line(command_of(form), why_not))
         for kind in Kind:
             self.query_one(f"#{kind}").display = kind is form.kind
         for one in FIELDS[form.kind]:
@@ -103,11 +104,11 @@ class RunForm(VerticalScroll, can_focus=False):
         """Put the keys into a field."""
         self._line(name)[1].focus()
 
-    def _line(self, name: str) -> tuple[Static, Choice | Input]:
+    def _line(self, name: str) -> tuple[Words, Choice | Input]:
         kind = self._form.kind
         value = self.query_one(f"#field-{kind}-{name}")
         assert isinstance(value, Choice | Input)
-        return self.query_one(f"#title-{kind}-{name}", Static), value
+        return self.query_one(f"#title-{kind}-{name}", Words), value
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Say what was typed, and where."""

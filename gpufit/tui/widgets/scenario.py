@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal
-from textual.widgets import Static
 
 from gpufit.tui.renderables.header import held_line
 from gpufit.tui.state import Axis, ViewState
 from gpufit.tui.widgets.slider import Slider
+from gpufit.tui.widgets.words import Words
 from gpufit.units import format_tokens
 
 MOST_AT_ONCE = 4096
@@ -23,7 +23,7 @@ class ScenarioBar(Horizontal):
         """Side by side."""
         yield Slider(Axis.CONTEXT, "context")
         yield Slider(Axis.CONCURRENCY, "at once")
-        yield Static(id="held")
+        yield Words(id="held")
 
     def show(self, state: ViewState) -> None:
         """Draw it."""
@@ -32,4 +32,4 @@ class ScenarioBar(Horizontal):
         rail = max(min(longest, LONGEST_ON_RAIL), shape.context_tokens)
         context.show(shape.context_tokens, rail, format_tokens(shape.context_tokens))
         at_once.show(shape.concurrency, max(MOST_AT_ONCE, shape.concurrency), f"{shape.concurrency:,}")
-        self.query_one("#held", Static).update(held_line(state.held), layout=False)
+        self.query_one("#held", Words).update(held_line(state.held), layout=False)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from textual.events import Click
-from textual.widgets import Static
 
 from gpufit.memory.held import Held
 from gpufit.report.precision import PrecisionDocument
 from gpufit.tui.messages import HeldChosen
 from gpufit.tui.renderables.precision import switches
+from gpufit.tui.widgets.words import Words
 
 
-class Switches(Static):
+class Switches(Words):
     """Draws the switches of a document."""
 
     def __init__(self, id: str, classes: str) -> None:  # noqa: A002  (Textual's own name)
