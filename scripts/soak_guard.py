@@ -22,6 +22,7 @@ class Guard:
 
     def __init__(self) -> None:
         self._folder: str | None = None
+        self._hooked = False
         self.refused: list[str] = []
         """Files outside the folder that something wanted to write."""
         self.started: list[str] = []
@@ -30,7 +31,7 @@ class Guard:
     @contextlib.contextmanager
     def around(self, folder: Path) -> Iterator[None]:
         """Guard what happens in the block."""
-        if not hasattr(self, "_hooked"):
+        if not self._hooked:
             sys.addaudithook(self._hear)
             self._hooked = True
         self._folder = os.path.realpath(folder)

@@ -100,6 +100,8 @@ class Soak:
                 self.lives += 1
                 while self.step < count and app.is_running and app.return_code is None:
                     self.step += 1
+                    if self.step % 500 == 0:
+                        print(f"seed {self._seed}: step {self.step}", file=sys.stderr, flush=True)
                     self.seen[type(app.screen).__name__] += 1
                     await self._do_something(pilot)
                 assert app.runner is not None

@@ -241,7 +241,7 @@ class TestKeys:
         async with app.run_test(size=SMALL) as pilot:
             await pilot.press("question_mark")
             assert isinstance(app.screen, HelpScreen)
-            assert "halve, double the context" in screen_text(app)
+            assert "ctrl+z back to the shell for now; `fg` goes on here" in screen_text(app)
             await pilot.press("end")
             assert "sequences held at the same time" in screen_text(app)
             await pilot.press("escape")
