@@ -22,9 +22,10 @@ from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.memory.carry import CUBLAS_WORKSPACE_BYTES, CUBLAS_WORKSPACE_HOPPER_BYTES
-from gpufit.memory.engines.transformers.forward import Run, elements_per_token
+from gpufit.memory.engines.transformers.cache import elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import (
     ERROR_SAFETY_FACTOR,
@@ -33,7 +34,9 @@ from gpufit.memory.predict import (
     predict_untested,
 )
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import Evidence, Phase, PhaseModel
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import PhaseModel
+from gpufit.profile.peaks import Phase
 from gpufit.units import GIB, MIB
 
 FACTS = Path(__file__).resolve().parent.parent / "tests" / "facts" / "transformers"

@@ -25,10 +25,13 @@ from gpufit.flows import measure
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.predict import PhasePrediction, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Parts, PhasePeak, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Parts, PhasePeak
+from gpufit.profile.record import Profile
 from gpufit.profile.store import save_profile
 from gpufit.report.summary import growth_sentence
-from gpufit.sources.measure.campaign import Listener, ProfileRequest
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.units import format_size
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -21,7 +21,7 @@ from tabulate import tabulate
 from gpufit.errors import GpufitError
 from gpufit.memory.predict import PhasePrediction, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured
+from gpufit.profile.cells import Measured
 from gpufit.profile.store import load_profile
 from gpufit.sources.estimate.profile import estimate
 from gpufit.sources.estimate.request import EstimateRequest

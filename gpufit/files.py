@@ -44,6 +44,11 @@ def typed_name(text: str) -> str:
     return name
 
 
+def readable_name(name: str) -> str:
+    """A file's name as a document holds it: the name need not be text, and a document is."""
+    return name.encode(errors="replace").decode()
+
+
 def write_atomically(content: bytes, path: Path) -> Path | None:
     """Replace `path` by `content` in one step, through a synced temporary file in the same folder.
 

@@ -23,15 +23,18 @@ from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.positions import beyond_positions, too_short_for_images
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
-from gpufit.report.document import CardAdvice, FitDocument, build_fit_document
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
+from gpufit.report.document import FitDocument
+from gpufit.report.fit_builder import CardAdvice, build_fit_document
 
 if TYPE_CHECKING:
     from gpufit.memory.held import Held
     from gpufit.report.compare_document import CompareDocument
     from gpufit.sources.estimate.request import EstimateRequest
     from gpufit.sources.estimate.vllm import VllmRequest
-    from gpufit.sources.measure.campaign import Listener, ProfileRequest
+    from gpufit.sources.measure.listener import Listener
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def fit(

@@ -17,7 +17,8 @@ from gpufit.memory.held import Held
 from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
-from gpufit.report.document import CardAdvice, CardRow, FitDocument, build_fit_document
+from gpufit.report.document import CardRow, FitDocument
+from gpufit.report.fit_builder import CardAdvice, build_fit_document
 from gpufit.report.order_builder import build_order_document
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_judged import Judged

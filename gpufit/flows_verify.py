@@ -10,14 +10,15 @@ from gpufit.catalog.record import Card, Catalog
 from gpufit.flows import check_position_limit, profiled_card
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, OutOfMemory, Profile
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.record import Profile
 from gpufit.report.check_document import CheckDocument, build_check_document
 from gpufit.report.verify_document import Held, VerifyDocument, build_verify_document
 from gpufit.sources.identity import model_of
 from gpufit.sources.measure.again import RepeatRequest, check_repeatable, repeat
-from gpufit.sources.measure.campaign import Listener
 from gpufit.sources.measure.checking import CheckListener, CheckRequest
 from gpufit.sources.measure.checking import check as take_steps
+from gpufit.sources.measure.listener import Listener
 
 
 @dataclass(frozen=True)

@@ -13,34 +13,20 @@ from typing import Any
 
 import msgspec
 
+from gpufit.catalog.card_parts import CardMemory, ContextFigure
 from gpufit.catalog.offers import OfferBook, Offers
-from gpufit.catalog.record import Card, CardMemory, ContextFigure
+from gpufit.catalog.record import Card
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    Coefficient,
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Engine,
-    Environment,
-    Evidence,
-    Layout,
-    Measured,
-    MemoryModel,
-    ModelInfo,
-    MomentModel,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    PhasePeak,
-    Precision,
-    Profile,
-    Shard,
-    Workload,
-)
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.environment import DeviceInfo, Engine, Environment, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.layout import Layout, Shard
+from gpufit.profile.memory_model import Coefficient, MemoryModel, MomentModel, PartModel, PhaseModel
+from gpufit.profile.peaks import Parts, Phase, PhasePeak
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision
+from gpufit.profile.record import Profile
+from gpufit.profile.workload import Workload
 
 TODAY = datetime.date(2026, 3, 1)
 

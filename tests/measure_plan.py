@@ -11,7 +11,8 @@ from model_files import LLAMA
 
 from gpufit.memory.replay import Category
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Phase
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.cpu import CpuRecorder
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.drivers.decoder import Decoder

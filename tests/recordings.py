@@ -12,8 +12,9 @@ from pathlib import Path
 
 import msgspec
 
+from gpufit.profile.cells import Cell
 from gpufit.profile.codec import decode
-from gpufit.profile.record import Cell, Profile
+from gpufit.profile.record import Profile
 from gpufit.profile.store import save_profile
 from gpufit.sources.measure.events import (
     CellDone,

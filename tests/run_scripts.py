@@ -11,10 +11,11 @@ from builders import make_cell, make_profile
 from model_files import LLAMA
 
 from gpufit.flows_run import Run
-from gpufit.profile.record import Cell, Failed, Outcome, OutOfMemory, Phase, Skipped
-from gpufit.sources.measure.campaign import ProfileRequest
+from gpufit.profile.cells import Cell, Failed, Outcome, OutOfMemory, Skipped
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.events import CellBegan, CellDone, Finished, Now, RunEvent, RunRequest, Started, encode
 from gpufit.sources.measure.protocol import CellKey
+from gpufit.sources.measure.request import ProfileRequest
 
 REQUEST = RunRequest(profile=ProfileRequest(model="models/tiny-llama"))
 

@@ -9,7 +9,7 @@ import msgspec
 import torch
 from architectures import ARCHITECTURES
 
-from gpufit.profile.record import Measured
+from gpufit.profile.cells import Measured
 from gpufit.sources.measure.protocol import Job, Simulation
 from gpufit.sources.simulate import session
 

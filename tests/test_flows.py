@@ -14,7 +14,10 @@ from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, DeviceInfo, Environment, Evidence, Failed, Profile
+from gpufit.profile.cells import Cell, Failed
+from gpufit.profile.environment import DeviceInfo, Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.profile.store import save_profile
 
 CATALOG = load_folders([shipped_catalog_dir()])

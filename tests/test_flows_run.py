@@ -13,10 +13,9 @@ from processes import is_running
 from run_scripts import FLOOD, LOADING, OUT_OF_MEMORY, WAIT, bare_config, began, ended, measured, scripted_run, started
 
 from gpufit.flows_run import Run, start_run
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 from gpufit.sources.estimate.request import EstimateRequest
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.events import (
     Crashed,
     Finished,
@@ -30,6 +29,7 @@ from gpufit.sources.measure.events import (
     encode,
 )
 from gpufit.sources.measure.protocol import Simulation
+from gpufit.sources.measure.request import ProfileRequest
 
 
 @pytest.fixture

@@ -8,7 +8,12 @@ from dataclasses import dataclass
 from gpufit.advice.differences import Difference, counted_alike
 from gpufit.memory.predict import PhasePrediction
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import DtypeShare, Measured, NamedSize, Phase, PhasePeak, Profile, Record, TermName
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Measured
+from gpufit.profile.memory_model import TermName
+from gpufit.profile.peaks import NamedSize, Phase, PhasePeak
+from gpufit.profile.precision import DtypeShare
+from gpufit.profile.record import Profile
 from gpufit.units import format_size
 
 CLOSE = 0.01

@@ -27,7 +27,8 @@ from gpufit.catalog.record import Card
 from gpufit.memory.adapt import Changed, Predicts, on_ranks, on_ranks_of_stages, on_stages
 from gpufit.memory.carry import Carrier, carrier_to
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Layout
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.layout import Layout
 
 STAGES = (2, 3, 4, 6, 8)
 """Stages that a pipeline is tried over: as many as servers have cards."""

@@ -13,7 +13,7 @@ from gpufit.catalog.record import Card
 from gpufit.memory.adapt import FOUR_BITS, FP8_BITS, Changed, Predicts, in_bits, with_kv_bytes, with_weight_bits
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Layout
+from gpufit.profile.layout import Layout
 
 
 class ChangeKind(enum.StrEnum):

@@ -12,7 +12,10 @@ from gpufit.advice.differences import Difference, differences
 from gpufit.memory.part_intervals import PartInterval, part_interval
 from gpufit.memory.predict import PhasePrediction, observed, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Parts, Phase, Profile, Record, Size
+from gpufit.profile.base import Record, Size
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 
 
 class PhaseSide(Record, frozen=True, kw_only=True):

@@ -15,7 +15,8 @@ from gpufit.memory.carry import Carrier, carrier_to
 from gpufit.memory.positions import longest_context
 from gpufit.memory.predict import PhasePrediction, is_inside
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import MemoryModel, Profile
+from gpufit.profile.memory_model import MemoryModel
+from gpufit.profile.record import Profile
 
 SAMPLES = 60
 """Places along a curve that are predicted, beside those that are asked for by name."""

@@ -9,16 +9,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from gpufit.profile.record import (
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Evidence,
-    Parts,
-    Precision,
-    Profile,
-    Record,
-)
+from gpufit.profile.base import Record
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision
+from gpufit.profile.record import Profile
 from gpufit.units import format_size
 
 

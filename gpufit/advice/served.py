@@ -13,7 +13,8 @@ from gpufit.memory.engines.vllm.precision import Precision, mxfp4_kernel, of_met
 from gpufit.memory.engines.vllm.settings import Device, Settings
 from gpufit.memory.engines.vllm.start import VllmStart, least_utilization
 from gpufit.memory.engines.vllm.versions import Rules
-from gpufit.profile.record import DtypeShare, ModelInfo
+from gpufit.profile.environment import ModelInfo
+from gpufit.profile.precision import DtypeShare
 from gpufit.units import counted, format_size, format_tokens
 
 _RESIDENT = ("weights", "lora", "activation")

@@ -9,7 +9,7 @@ from gpufit.advice.limits import CEILING, largest_that_fits
 from gpufit.advice.throughput import Throughput
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 
 HOURS_A_DAY = 24
 SECONDS_AN_HOUR = 3_600

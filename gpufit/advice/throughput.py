@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.record import Card, Catalog
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Measured, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.units import counted, format_figure, format_tokens
 
 SECONDS_A_DAY = 86_400

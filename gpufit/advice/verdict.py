@@ -13,7 +13,10 @@ from gpufit.memory.adapt import Predicts
 from gpufit.memory.carry import Carrier, PhaseNeed, carrier_to
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, OutOfMemory, Parts, Phase, Profile, weakest
+from gpufit.profile.cells import OutOfMemory
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 
 
 class Verdict(enum.StrEnum):

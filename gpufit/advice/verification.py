@@ -14,20 +14,12 @@ from gpufit.memory.carry import Carrier, carrier_to
 from gpufit.memory.here import Expected, expected_here
 from gpufit.memory.predict import PhasePrediction, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    DeviceInfo,
-    DeviceReading,
-    Evidence,
-    Measured,
-    OutOfMemory,
-    Parts,
-    Phase,
-    PhasePeak,
-    Profile,
-    Record,
-    Size,
-    weakest,
-)
+from gpufit.profile.base import Record, Size
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import DeviceReading, Parts, Phase, PhasePeak
+from gpufit.profile.record import Profile
 
 
 class Ending(enum.StrEnum):

@@ -87,6 +87,11 @@ def pixels(what: str) -> Callable[[str], tuple[int, int]]:
     return reader(parse_pixels, what)
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    """MODEL, with its weights."""
+    parser.add_argument("model", metavar="MODEL", help="a model directory, a .gguf file or a hub id")
+
+
 def add_run_options(parser: argparse.ArgumentParser) -> None:
     """How a model is loaded, and on what: what every command takes alike that runs one on this machine's device."""
     parser.add_argument(
@@ -101,9 +106,9 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         "bitsandbytes-nf4 (default: none; a checkpoint's own quantisation is used as it is)",
     )
     parser.add_argument("--attn-implementation", metavar="NAME", help="sdpa, eager, ... (default: the model's)")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
-    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
-    parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
+    add_device(parser)
+    add_revision(parser)
+    add_trust(parser, "the model")
     parser.add_argument(
         "--memory-limit",
         type=size("--memory-limit"),
@@ -111,6 +116,92 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="run as on a device with so much memory, 6GiB or 6g: on a card it counts what torch's allocator reserves, "
         "on a CPU the weights and all that the process allocates beside them (default: the device's own)",
     )
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    """`--device`."""
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
+
+
+def add_revision(parser: argparse._ActionsContainer) -> None:
+    """`--revision`."""
+    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
+
+
+def add_trust(parser: argparse.ArgumentParser, whom: str) -> None:
+    """`--trust-remote-code`, where code of the model is run."""
+    parser.add_argument("--trust-remote-code", action="store_true", help=f"let {whom} run code of its own")
+
+
+def add_cell_timeout(parser: argparse.ArgumentParser, what: str) -> None:
+    """`--cell-timeout`; the text says what it ends."""
+    parser.add_argument(
+        "--cell-timeout", type=seconds("--cell-timeout"), metavar="SECONDS", default=900, help=f"{what} (default: 900)"
+    )
+
+
+def add_profile_output(parser: argparse.ArgumentParser) -> None:
+    """`-o`, of a command that writes a profile."""
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: profiles/<model>.json")
+
+
+def add_force(parser: argparse._ActionsContainer) -> None:
+    """`--force`, of a command that writes a profile."""
+    parser.add_argument("--force", action="store_true", help="replace the profile that is there")
+
+
+def add_grid(
+    parser: argparse.ArgumentParser, flags: tuple[str, ...], contexts: str, concurrencies: str, remark: str = ""
+) -> None:
+    """The cells of a run: the prompt lengths under these flags, `--concurrency`, `--new-tokens`. The texts say what
+    stands for lists that are not given, and what new tokens cost."""
+    parser.add_argument(
+        *flags,
+        type=counts(flags[0]),
+        metavar="N[,N]",
+        help=f"prompt lengths in tokens, 8k = 8192 (default: {contexts}, as far as the model's positions go)",
+    )
+    parser.add_argument(
+        "--concurrency",
+        "--batch-size",
+        type=counts("--concurrency"),
+        metavar="N[,N]",
+        help=f"sequences at once (default: {concurrencies})",
+    )
+    parser.add_argument(
+        "--new-tokens",
+        type=count("--new-tokens"),
+        metavar="N",
+        default=8,
+        help=f"tokens to generate for each sequence, prefill's included{remark} (default: 8)",
+    )
+
+
+def add_images(parser: argparse.ArgumentParser, none: str) -> None:
+    """`--images`, `--image-size`; the text says what no images are."""
+    parser.add_argument(
+        "--images",
+        type=whole("--images"),
+        metavar="N",
+        help=f"images in each sequence, for a model that takes images (default: 1); 0 {none}",
+    )
+    parser.add_argument(
+        "--image-size",
+        type=pixels("--image-size"),
+        metavar="WxH",
+        help="their size in pixels, for a model that takes any size (default: 448x448)",
+    )
+
+
+def add_logits_and_seed(parser: argparse.ArgumentParser) -> None:
+    """`--keep-logits`, `--seed`."""
+    parser.add_argument(
+        "--keep-logits",
+        choices=("last", "all"),
+        default="last",
+        help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
+    )
+    parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
 
 
 def add_catalog(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpufit.cli.arguments import count, share
+from gpufit.cli.arguments import add_revision, count, share
 from gpufit.errors import UsageError
 from gpufit.files import exists
 from gpufit.units import format_tokens
@@ -70,7 +70,7 @@ def add_engine_options(parser: argparse._ActionsContainer, starts: bool = True) 
         action="store_true",
         help="stands in the command for vllm; changes nothing here, where nothing of the model runs",
     )
-    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
+    add_revision(parser)
     parser.add_argument(
         "--attn-implementation",
         choices=("sdpa", "eager", "flash_attention_2"),

@@ -15,7 +15,11 @@ import msgspec
 
 from gpufit.memory.predict import MomentPrediction, PhasePrediction, untested_margin_share
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DtypeShare, Evidence, Layout, Parts, Phase, Profile, Shard, weakest
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.layout import Layout, Shard
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import DtypeShare
+from gpufit.profile.record import Profile
 
 
 class Predicts(Protocol):

@@ -16,7 +16,11 @@ import msgspec
 from gpufit.catalog.record import Card
 from gpufit.memory.engines.base import Amount, exactly
 from gpufit.memory.predict import PhasePrediction
-from gpufit.profile.record import DeviceInfo, Evidence, Measured, Parts, Phase, Profile, weakest
+from gpufit.profile.cells import Measured
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 from gpufit.units import MIB
 
 CUBLAS_WORKSPACE_BYTES = 8_519_680

@@ -15,7 +15,7 @@ from gpufit.memory.carry import (
     SCRATCH_UNCERTAINTY,
 )
 from gpufit.memory.predict import UNTESTED_GROWTH_ERROR, UNTESTED_SCRATCH_ERROR
-from gpufit.profile.record import DeviceInfo
+from gpufit.profile.environment import DeviceInfo
 from gpufit.units import MIB
 
 _FRAGMENTATION = f"upper bound: {FRAGMENTATION_ALLOWANCE:.0%} of allocated for fragmentation"

@@ -6,18 +6,11 @@ from collections.abc import Iterator
 
 from gpufit.memory.predict import growth_of, highest_moment
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import (
-    ELSEWHERE,
-    END_OF_PHASE,
-    Cell,
-    Evidence,
-    Measured,
-    MemoryModel,
-    Phase,
-    PhaseModel,
-    PhasePeak,
-    Profile,
-)
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import MemoryModel, PhaseModel
+from gpufit.profile.peaks import ELSEWHERE, END_OF_PHASE, Phase, PhasePeak
+from gpufit.profile.record import Profile
 
 ROUNDING_BYTES = 64
 """A prediction's parts are rounded to whole bytes each, and a miss is stored as a whole number."""

@@ -22,22 +22,9 @@ from gpufit.memory.terms import (
     further_terms,
     units_at,
 )
-from gpufit.profile.record import (
-    ELSEWHERE,
-    END_OF_PHASE,
-    FIRST_STEP,
-    Cell,
-    Coefficient,
-    Measured,
-    MemoryModel,
-    Moment,
-    MomentModel,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    PhasePeak,
-)
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.memory_model import Coefficient, MemoryModel, MomentModel, PartModel, PhaseModel
+from gpufit.profile.peaks import ELSEWHERE, END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
 
 FEWEST_CONTEXTS = 2
 FEWEST_CONCURRENCIES = 2

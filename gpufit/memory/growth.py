@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from gpufit.memory.terms import Knees
-from gpufit.profile.record import END_OF_PHASE, Evidence, MomentModel, Phase, Profile, Record, Size, TermName
+from gpufit.profile.base import Record, Size
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import MomentModel, TermName
+from gpufit.profile.peaks import END_OF_PHASE, Phase
+from gpufit.profile.record import Profile
 
 
 class CacheGrowth(Record, frozen=True, kw_only=True):

@@ -14,7 +14,9 @@ import msgspec
 
 from gpufit.memory.carry import CPU_ATTENTION, NO_DEVICE_UNCERTAINTY, SCRATCH_UNCERTAINTY, device_workspace_bytes
 from gpufit.memory.predict import ERROR_SAFETY_FACTOR, SMALLEST_GROWTH_ERROR, PhasePrediction
-from gpufit.profile.record import DeviceInfo, Parts, Phase, Profile
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 from gpufit.units import MIB
 
 REPEAT_ERROR = ERROR_SAFETY_FACTOR * SMALLEST_GROWTH_ERROR

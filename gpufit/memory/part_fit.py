@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from gpufit.memory.predict import growth_of
 from gpufit.memory.terms import TERMS, Extent, Knees, Shape, base_terms
-from gpufit.profile.record import Coefficient, PartModel, Parts, Phase, TermName
+from gpufit.profile.memory_model import Coefficient, PartModel, TermName
+from gpufit.profile.peaks import Parts, Phase
 
 CLOSE_ENOUGH = 1e-5
 """A part is explained when it is met to this share of all that grows in the cell, and no further term is sought. Sizes

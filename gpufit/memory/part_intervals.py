@@ -21,7 +21,9 @@ from gpufit.memory.predict import (
     predict_parts,
 )
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import Measured, MemoryModel, PhaseModel, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.memory_model import MemoryModel, PhaseModel
+from gpufit.profile.record import Profile
 
 _KNOWN_EXACTLY = ("weights_bytes", "buffers_bytes")
 """No interval is theirs: what grows has one (`memory.predict`)."""

@@ -13,19 +13,11 @@ from dataclasses import dataclass, replace
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Knees, Shape, ShapeUnits, Units, units_at
-from gpufit.profile.record import (
-    Evidence,
-    Measured,
-    MemoryModel,
-    MomentModel,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    PhasePeak,
-    Profile,
-    weakest,
-)
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.memory_model import MemoryModel, MomentModel, PartModel, PhaseModel
+from gpufit.profile.peaks import Parts, Phase, PhasePeak
+from gpufit.profile.record import Profile
 
 SMALLEST_GROWTH_ERROR = 0.01
 """No fit of what grows is trusted further than this, however well it met the cells it was tested on (assumed)."""

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from gpufit.profile.record import FIRST_STEP, Phase, Profile, TermName
+from gpufit.profile.memory_model import TermName
+from gpufit.profile.peaks import FIRST_STEP, Phase
+from gpufit.profile.record import Profile
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import enum
 
-from gpufit.profile.record import Count, DtypeShare, Engine, Environment, Phase, Record, Size
+from gpufit.profile.base import Count, Record, Size
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import DtypeShare
 
 
 class StepName(enum.StrEnum):

@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from gpufit.errors import UnreadableInputError
-from gpufit.profile.record import SCHEMA_VERSION, Measured, Parts, PhasePeak, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Parts, PhasePeak
+from gpufit.profile.record import SCHEMA_VERSION, Profile
 
 
 def encode(profile: Profile) -> bytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from gpufit.memory.held import AS_PROFILED
-from gpufit.profile.record import Engine, Evidence, ModelInfo
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
 from gpufit.report.document import Scenario
 from gpufit.report.tabular import Column, Table, count_text, table_of, tokens_text
 from gpufit.units import counted

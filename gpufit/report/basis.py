@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Phase, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 
 
 def scenario_ran(profile: Profile, shape: Shape) -> bool | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
-from gpufit.profile.record import Parts, Precision
+from gpufit.profile.peaks import Parts
+from gpufit.profile.precision import Precision
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.plans import ArrangementFigures
 from gpufit.report.precision_words import compute_words, computed_in, dtypes_of

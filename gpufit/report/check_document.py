@@ -6,8 +6,11 @@ JSON keys are these fields' names; sizes are whole bytes, times seconds, and wha
 from __future__ import annotations
 
 from gpufit import __version__
+from gpufit.files import readable_name
+from gpufit.profile.base import Count, Record, Size
 from gpufit.profile.checked import Checked, CheckResult, PhaseMemory, Step
-from gpufit.profile.record import Count, DtypeShare, Engine, Environment, Record, Size
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.precision import DtypeShare
 
 SCHEMA_VERSION = 1
 
@@ -56,7 +59,7 @@ def build_check_document(checked: Checked) -> CheckDocument:
         conclusion=_conclusion(checked),
         notes=tuple(_notes(checked)),
         model=checked.model,
-        source=_text(checked.source),
+        source=readable_name(checked.source),
         fingerprint=checked.fingerprint,
         revision=checked.revision,
         architecture=checked.architecture,
@@ -69,7 +72,7 @@ def build_check_document(checked: Checked) -> CheckDocument:
         steps=checked.steps,
         memory=checked.memory,
         result=checked.result,
-        result_file=None if checked.result_file is None else _text(checked.result_file),
+        result_file=None if checked.result_file is None else readable_name(checked.result_file),
     )
 
 
@@ -94,8 +97,3 @@ def _notes(checked: Checked) -> list[str]:
             "--device cuda makes it one"
         )
     return notes
-
-
-def _text(name: str) -> str:
-    """A file's name need not be text, and a document is."""
-    return name.encode(errors="replace").decode()

@@ -8,8 +8,13 @@ from __future__ import annotations
 from gpufit import __version__
 from gpufit.advice.comparison import Comparison, PhaseDifference
 from gpufit.advice.differences import Difference
+from gpufit.files import readable_name
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Precision, Profile, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.conclusion import conclusion
 from gpufit.report.document import Scenario
 
@@ -74,7 +79,7 @@ def build_compare_document(
 
 def _compared(profile: Profile, where: str) -> Compared:
     return Compared(
-        profile=where.encode(errors="replace").decode(),  # a file's name need not be text
+        profile=readable_name(where),
         evidence=profile.evidence,
         created_at=profile.created_at,
         measured_on=profile.environment.device.name,

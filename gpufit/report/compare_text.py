@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from gpufit.advice.accounts import TermDifference
 from gpufit.advice.comparison import PartDifference, PhaseDifference, PhaseSide
-from gpufit.profile.record import Phase, TermName
+from gpufit.profile.memory_model import TermName
+from gpufit.profile.peaks import Phase
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.compare_document import Compared, CompareDocument
 from gpufit.report.conclusion import signed_size

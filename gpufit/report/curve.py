@@ -26,7 +26,11 @@ from gpufit.memory.adapt import Predicts
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import PhasePrediction
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Engine, Evidence, Measured, ModelInfo, OutOfMemory, Phase, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Cell, Measured, OutOfMemory
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Phase
 from gpufit.report.document import CardRow, FitDocument, Scenario
 
 SCHEMA_VERSION = 1

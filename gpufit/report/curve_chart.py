@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gpufit.advice.curve import Axis
 from gpufit.advice.limits import CEILING
-from gpufit.profile.record import Evidence, Phase
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
 from gpufit.report.chart import Chart, ChartAxis, ChartLevel, ChartLine, ChartMark
 from gpufit.report.curve import CurveCard, CurveDocument, CurveLine, CurvePoint
 from gpufit.report.curve_text import UNITS, distinct_ceilings, place_text

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gpufit.advice.curve import Axis
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.report.asked import asked_of
 from gpufit.report.cells import SYMBOLS
 from gpufit.report.curve import CurveCard, CurveCell, CurveDocument, CurvePoint

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.document import FitDocument
 from gpufit.report.start_text import TITLES
 from gpufit.report.summary import growth_sentence

@@ -12,7 +12,8 @@ import msgspec
 
 from gpufit import __version__
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Evidence, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.evidence import Evidence, weakest
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price
 

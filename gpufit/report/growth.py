@@ -11,7 +11,10 @@ from gpufit.memory.adapt import Predicts
 from gpufit.memory.growth import CacheGrowth
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Profile, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument, Scenario
 
 SCHEMA_VERSION = 1

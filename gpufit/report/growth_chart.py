@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.report.chart import Chart, ChartAxis, ChartLine, ChartMark
 from gpufit.report.curve_chart import PHASE_COLOURS, size_tick
 from gpufit.report.growth import GrowthDocument

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.asked import asked_of
 from gpufit.report.growth import GrowthDocument, GrowthPoint, GrowthStep
 from gpufit.report.growth_chart import growth_chart

@@ -11,7 +11,8 @@ from gpufit.architecture.quantization.registry import CHECKPOINT
 from gpufit.catalog.record import Card
 from gpufit.memory.carry import missing_dtype
 from gpufit.memory.held import Cache, Compute, Held, Weights
-from gpufit.profile.record import Profile, Workload
+from gpufit.profile.record import Profile
+from gpufit.profile.workload import Workload
 
 QUANTISED_AT_LOAD = {
     "torchao-int8wo": "torchao",

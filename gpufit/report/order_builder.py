@@ -15,7 +15,7 @@ from gpufit.advice.verdict import Verdict
 from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import OfferBook
 from gpufit.catalog.record import Card
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.basis import held_out_error
 from gpufit.report.order_checks import arrival_checks, to_save
 from gpufit.report.order_document import (

@@ -14,7 +14,8 @@ from gpufit.advice.plan import Ask, Plan
 from gpufit.advice.terms import Volume
 from gpufit.advice.verdict import Devices
 from gpufit.catalog.record import Card
-from gpufit.profile.record import ModelInfo, Precision
+from gpufit.profile.environment import ModelInfo
+from gpufit.profile.precision import Precision
 from gpufit.report.document import CardRow, FitDocument, Scenario
 from gpufit.report.order_again import Again
 from gpufit.report.order_document import Check, Saved

@@ -11,7 +11,10 @@ import enum
 
 from gpufit import __version__
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Phase, Record
+from gpufit.profile.base import Record
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
 from gpufit.report.document import Scenario
 
 SCHEMA_VERSION = 1

@@ -24,7 +24,8 @@ from gpufit.catalog.cuda import (
 )
 from gpufit.catalog.record import Card
 from gpufit.memory.engines.vllm.releases import PINS, pin_source, pinned_torch
-from gpufit.profile.record import Engine, Environment, Evidence
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.evidence import Evidence
 from gpufit.report.order_document import EnvironmentRow
 
 UNKNOWN = "unknown"

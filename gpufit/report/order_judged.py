@@ -13,7 +13,9 @@ from gpufit.advice.terms import HOURS_A_DAY
 from gpufit.advice.verdict import Devices, Verdict
 from gpufit.catalog.record import Card
 from gpufit.memory.held import Held
-from gpufit.profile.record import Environment, Evidence, Profile
+from gpufit.profile.environment import Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.report.document import CardRow, FitDocument, Scenario
 from gpufit.report.order_again import Again
 from gpufit.report.order_environment import not_installable

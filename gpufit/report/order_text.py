@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.order_document import (

@@ -8,7 +8,8 @@ from gpufit.advice.arrangements import Plan
 from gpufit.advice.changes import ChangeKind, NearestChange
 from gpufit.advice.verdict import Arrangement
 from gpufit.memory.carry import BETWEEN_CARDS
-from gpufit.profile.record import Evidence, Record
+from gpufit.profile.base import Record
+from gpufit.profile.evidence import Evidence
 from gpufit.report.prices import Price
 from gpufit.units import format_size, format_tokens
 

@@ -10,11 +10,17 @@ from dataclasses import replace
 import msgspec
 
 from gpufit import __version__
+from gpufit.memory.choices import Choice, Position, choices
 from gpufit.memory.held import TITLES, Held
-from gpufit.memory.otherwise import Choice, Otherwise, Position, choices, predictor_of
+from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Phase, Precision, Profile, Record, weakest
+from gpufit.profile.base import Record
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument, Scenario
 
 SCHEMA_VERSION = 1

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gpufit.memory.held import TITLES
-from gpufit.profile.record import Evidence, Precision
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import Precision
 from gpufit.report.asked import asked_of
 from gpufit.report.precision import PrecisionDocument, SwitchChoice
 from gpufit.report.tabular import Column, Table, TabularReport, size_text, table_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpufit.profile.record import DtypeShare, Precision
+from gpufit.profile.precision import DtypeShare, Precision
 
 
 def dtypes_of(shares: Iterable[DtypeShare]) -> str | None:

@@ -17,7 +17,9 @@ from gpufit.advice.verdict import Arrangement, CardVerdict
 from gpufit.catalog.odd_prices import odd_prices
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile, Record
+from gpufit.profile.base import Record
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 
 
 class Price(Record, frozen=True, kw_only=True):

@@ -9,19 +9,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpufit import __version__
+from gpufit.files import readable_name
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Engine,
-    Evidence,
-    Failed,
-    Measured,
-    ModelInfo,
-    OutOfMemory,
-    Precision,
-    Profile,
-    Record,
-    Skipped,
-)
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Failed, Measured, OutOfMemory, Skipped
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.document import Scenario
 
 SCHEMA_VERSION = 1
@@ -90,17 +85,12 @@ def build_profiles_document(listed: Iterable[Listed]) -> ProfilesDocument:
     return ProfilesDocument(profiles=tuple(map(_row, listed)))
 
 
-def readable(where: str) -> str:
-    """A file as a document names it: its name need not be text."""
-    return where.encode(errors="replace").decode()
-
-
 def _row(one: Listed) -> ProfileRow:
     profile, start = one.profile, one.start
     device = profile.environment.device
     ended = [type(cell.outcome) for cell in profile.cells]
     return ProfileRow(
-        profile=readable(one.where),
+        profile=readable_name(one.where),
         model=profile.model,
         engine=profile.engine,
         precision=profile.precision,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.profiles import ProfileRow
 
 

@@ -7,7 +7,10 @@ from pathlib import Path
 from gpufit.memory.fit import GOOD_ENOUGH
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak, Profile, Workload
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
+from gpufit.profile.peaks import PhasePeak
+from gpufit.profile.record import Profile
+from gpufit.profile.workload import Workload
 from gpufit.report.summary import growth_sentence
 from gpufit.report.workload import workload_words
 from gpufit.units import format_size, format_tokens

@@ -19,17 +19,12 @@ from gpufit.memory.engines.vllm.serve import serve_flags
 from gpufit.memory.engines.vllm.stages import fullest_stage
 from gpufit.memory.engines.vllm.start import Count, VllmStart
 from gpufit.memory.engines.vllm.weights import tensors_per_rank
-from gpufit.profile.record import (
-    ComputeDtype,
-    DtypeShare,
-    Engine,
-    Parts,
-    Phase,
-    Precision,
-    Quantization,
-    weakest,
-)
-from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario, with_no_plan
+from gpufit.profile.environment import Engine
+from gpufit.profile.evidence import weakest
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
+from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
+from gpufit.report.fit_builder import with_no_plan
 from gpufit.report.plans import ArrangementFigures, arrangement_figures, change_figures
 from gpufit.report.prices import book_figures, price_notes, prices_of
 from gpufit.report.start_figures import CountFigures, PartFigures, StartFigures

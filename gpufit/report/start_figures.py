@@ -5,7 +5,8 @@ Sizes are whole bytes of one rank; every interval has its most likely value betw
 
 from __future__ import annotations
 
-from gpufit.profile.record import Evidence, Record
+from gpufit.profile.base import Record
+from gpufit.profile.evidence import Evidence
 
 
 class PartFigures(Record, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
 from gpufit.memory.held import TITLES
-from gpufit.profile.record import DtypeShare, Precision
+from gpufit.profile.precision import DtypeShare, Precision
 from gpufit.report.basis import evidence_text
 from gpufit.report.cells import scenario_prefix
 from gpufit.report.document import FitDocument, Scenario

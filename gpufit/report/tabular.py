@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.cells import Value
 from gpufit.report.chart import Chart
 from gpufit.units import format_size, format_tokens

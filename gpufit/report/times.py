@@ -6,18 +6,13 @@ JSON keys are these fields' names; times are seconds, and what is not known is n
 from __future__ import annotations
 
 from gpufit import __version__
-from gpufit.profile.record import (
-    Cell,
-    Engine,
-    Evidence,
-    Failed,
-    Measured,
-    ModelInfo,
-    OutOfMemory,
-    Precision,
-    Profile,
-    Record,
-)
+from gpufit.files import readable_name
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import Precision
+from gpufit.profile.record import Profile
 from gpufit.report.workload import workload_words
 
 SCHEMA_VERSION = 1
@@ -79,7 +74,7 @@ def build_times_document(profile: Profile, where: str) -> TimesDocument:
     rows = tuple(_row(profile, cell) for cell in cells)
     timed = any(row.wall_seconds is not None for row in rows)
     return TimesDocument(
-        profile=where.encode(errors="replace").decode(),  # a file's name need not be text
+        profile=readable_name(where),
         model=profile.model,
         engine=profile.engine,
         device=profile.environment.device.name,

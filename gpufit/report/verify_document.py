@@ -12,8 +12,13 @@ from gpufit import __version__
 from gpufit.advice.differences import Difference
 from gpufit.advice.verdict import Verdict
 from gpufit.advice.verification import CardCeiling, ContextPair, Ending, PhasePair, Verification
+from gpufit.files import readable_name
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Environment, Evidence, Measured, OutOfMemory, Profile, Record, Size, weakest
+from gpufit.profile.base import Record, Size
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.environment import Engine, Environment
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.record import Profile
 from gpufit.report.document import Scenario
 from gpufit.units import format_size
 
@@ -121,7 +126,7 @@ def build_verify_document(held: Held) -> VerifyDocument:
             cached_tokens=shape.cached_tokens,
         ),
         predicted=Predicted(
-            profile=_text(held.where),
+            profile=readable_name(held.where),
             evidence=profile.evidence,
             created_at=profile.created_at,
             model=profile.model.name,
@@ -134,7 +139,7 @@ def build_verify_document(held: Held) -> VerifyDocument:
         here=None
         if held.repeat is None
         else RanHere(
-            source=_text(held.source),
+            source=readable_name(held.source),
             environment=held.repeat.environment,
             engine=held.repeat.engine,
             wall_seconds=_wall_seconds(held.repeat, shape),
@@ -196,8 +201,3 @@ def _cell(profile: Profile, shape: Shape) -> Measured | None:
 def _wall_seconds(profile: Profile, shape: Shape) -> float | None:
     cell = _cell(profile, shape)
     return None if cell is None else cell.wall_seconds
-
-
-def _text(name: str) -> str:
-    """A file's name need not be text, and a document is."""
-    return name.encode(errors="replace").decode()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufit.profile.record import Workload
+from gpufit.profile.workload import Workload
 
 
 def workload_words(workload: Workload) -> tuple[str, ...]:

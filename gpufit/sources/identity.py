@@ -6,7 +6,8 @@ from pathlib import Path
 
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.files import exists
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.sources.estimate.model import headers_fingerprint
 from gpufit.sources.model_files import folder
 from gpufit.sources.model_files.find import find_model, fingerprint

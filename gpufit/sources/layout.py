@@ -7,7 +7,8 @@ from gpufit.architecture.tensors import total_bytes
 from gpufit.errors import GpufitError
 from gpufit.memory.engines.transformers.layout import layout_of
 from gpufit.memory.engines.transformers.rules import rules_of
-from gpufit.profile.record import Layout, Profile
+from gpufit.profile.layout import Layout
+from gpufit.profile.record import Profile
 from gpufit.sources.estimate.model import loaded_dtype
 from gpufit.sources.estimate.request import DTYPES
 from gpufit.sources.estimate.weights import weights_in_memory

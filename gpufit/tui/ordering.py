@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gpufit.catalog.offers import TERMS
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.offer_lines import OfferLine
 from gpufit.report.plans import ArrangementFigures

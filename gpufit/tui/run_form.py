@@ -18,7 +18,11 @@ from gpufit.sources.estimate.request import (
     EstimateRequest,
 )
 from gpufit.sources.estimate.request import DEFAULT_NEW_TOKENS as USUAL_NEW_TOKENS
-from gpufit.sources.measure.campaign import (
+from gpufit.sources.measure.events import RunRequest
+from gpufit.sources.measure.kernels import KERNELS
+from gpufit.sources.measure.protocol import Simulation
+from gpufit.sources.measure.quantization import METHODS
+from gpufit.sources.measure.request import (
     DEFAULT_CELL_SECONDS,
     DEFAULT_CONCURRENCIES,
     DEFAULT_CONTEXTS,
@@ -27,10 +31,6 @@ from gpufit.sources.measure.campaign import (
     SIMULATED_CONTEXTS,
     ProfileRequest,
 )
-from gpufit.sources.measure.events import RunRequest
-from gpufit.sources.measure.kernels import KERNELS
-from gpufit.sources.measure.protocol import Simulation
-from gpufit.sources.measure.quantization import METHODS
 from gpufit.units import (
     format_tokens,
     parse_count,

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak, Skipped
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory, Skipped
+from gpufit.profile.peaks import PhasePeak
 from gpufit.sources.measure.events import (
     CellBegan,
     CellDone,

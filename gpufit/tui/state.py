@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from gpufit.advice.curve import Axis as Axis
 from gpufit.advice.limits import CEILING
+from gpufit.memory.choices import choices
 from gpufit.memory.held import Cache, Compute, Held, Weights
-from gpufit.memory.otherwise import choices
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 from gpufit.advice.arrangements import Plan, divisions_of, fewest_cards, no_plan, plans_for
 from gpufit.advice.verdict import Arrangement, Verdict, judge
-from gpufit.catalog.record import Machine
+from gpufit.catalog.card_parts import Machine
 from gpufit.memory.carry import BETWEEN_CARDS, MORE_THAN_TWO_CARDS, between_cards
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 
 GIB = 2**30
 SHAPE = Shape(128, 4, 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gpufit.advice.arrangements import divisions_of, plans_for
 from gpufit.advice.changes import Alternatives, ChangeKind, NearestChange, nearest_changes
 from gpufit.advice.verdict import CardVerdict, Verdict, judge, surely_enough
-from gpufit.catalog.record import Peaks
+from gpufit.catalog.card_parts import Peaks
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
 

@@ -11,18 +11,12 @@ from model_files import REPOSITORY
 
 from gpufit.advice.comparison import Comparison, PartDifference, PhaseDifference, compare
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    Coefficient,
-    DtypeShare,
-    Evidence,
-    Measured,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    Profile,
-)
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import Coefficient, PartModel, PhaseModel
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import DtypeShare
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
 
 RECORDED = REPOSITORY / "tests" / "facts" / "profiles"

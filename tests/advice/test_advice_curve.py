@@ -13,7 +13,9 @@ from gpufit.advice.verdict import Verdict, judge
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, DeviceInfo, OutOfMemory, Phase
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.peaks import Phase
 
 GIB = 2**30
 SHAPE = Shape(512, 4, 4)

@@ -9,7 +9,10 @@ import pytest
 from builders import WEIGHTS, make_profile
 
 from gpufit.advice.differences import Difference, Topic, differences
-from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Environment, Evidence, Profile, Quantization
+from gpufit.profile.environment import DeviceInfo, Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Quantization
+from gpufit.profile.record import Profile
 
 
 def changed(record: str, **fields: Any) -> Profile:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from gpufit.advice.machines import ASSUMED_CARDS, devices_in_one, machine_words, machines_for, spanning_words, spans
 from gpufit.advice.tried import no_plan_words
 from gpufit.advice.verdict import Devices
-from gpufit.catalog.record import Machine
+from gpufit.catalog.card_parts import Machine
 from gpufit.catalog.store import load_catalog
 
 CARDS = {one.id: one for one in load_catalog().cards}

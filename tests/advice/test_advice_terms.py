@@ -12,7 +12,7 @@ from gpufit.advice.throughput import Throughput
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 
 SHAPE = Shape(512, 100, 4)
 ONE = Throughput(asked=SHAPE, cell=SHAPE, inputs_completed=4, wall_seconds=2.0)

@@ -15,9 +15,12 @@ from gpufit.advice.throughput import (
     cost_per_thousand_inputs,
     throughput_on,
 )
-from gpufit.catalog.record import CardMemory
+from gpufit.catalog.card_parts import CardMemory
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, DeviceInfo, Evidence, Profile, Skipped
+from gpufit.profile.cells import Cell, Skipped
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 
 GIB = 2**30
 CARD = make_card("x1-80gb", device_names=("MAKER X1",), pci_ids=("10de:1111",))

@@ -11,20 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpufit.advice.verdict import Arrangement, CardVerdict, Verdict, judge, surely_enough
-from gpufit.catalog.record import Peaks
+from gpufit.catalog.card_parts import Peaks
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.predict import Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    ComputeDtype,
-    DeviceInfo,
-    Environment,
-    Evidence,
-    OutOfMemory,
-    Phase,
-    Profile,
-)
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.environment import DeviceInfo, Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype
+from gpufit.profile.record import Profile
 
 GIB = 2**30
 SMALL = Shape(128, 4, 1)

@@ -19,16 +19,11 @@ from gpufit.advice.verification import (
 from gpufit.errors import UsageError
 from gpufit.memory.carry import carrier_to
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    DeviceInfo,
-    DeviceReading,
-    Evidence,
-    Measured,
-    OutOfMemory,
-    Phase,
-    PhasePeak,
-    Profile,
-)
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import DeviceReading, Phase, PhasePeak
+from gpufit.profile.record import Profile
 
 CELL = Shape(512, 4, 4)
 PROFILE = make_profile()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpufit.catalog.card_parts import CardMemory
 from gpufit.catalog.offers import Offer, OfferBook
-from gpufit.catalog.record import Card, CardMemory, Catalog
+from gpufit.catalog.record import Card, Catalog
 
 
 def make_card(card_id: str = "x1-48gb", **fields: Any) -> Card:

@@ -8,9 +8,7 @@ from catalog_builders import MINIMAL, make_card
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.catalog.codec import card_from_table, card_to_table, parse_cards, parse_offer_book
-from gpufit.catalog.record import (
-    Card,
+from gpufit.catalog.card_parts import (
     CardMemory,
     ContextFigure,
     DriverTotal,
@@ -22,6 +20,8 @@ from gpufit.catalog.record import (
     Software,
     Sources,
 )
+from gpufit.catalog.codec import card_from_table, card_to_table, parse_cards, parse_offer_book
+from gpufit.catalog.record import Card
 from gpufit.errors import UnreadableInputError
 
 BOOK = """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from builders import make_card
 
+from gpufit.catalog.card_parts import HostLink, Software
 from gpufit.catalog.cuda import Cuda, least_driver, least_drivers, parse_cuda, takes, wheel_cuda
-from gpufit.catalog.record import HostLink, Software
 from gpufit.catalog.store import load_catalog
 
 CATALOG = load_catalog(None)

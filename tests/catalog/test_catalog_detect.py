@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from catalog_builders import make_card, make_catalog, make_memory
 
+from gpufit.catalog.card_parts import DriverTotal
 from gpufit.catalog.detect import detect_card, normal_pci_id
-from gpufit.catalog.record import DriverTotal
 
 MIB = 2**20
 PCIE = make_card(

@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from catalog_builders import make_book, make_card, make_catalog, make_memory
 
+from gpufit.catalog.card_parts import ContextFigure, DriverTotal, Peaks
 from gpufit.catalog.offers import Offer
-from gpufit.catalog.record import ContextFigure, DriverTotal, Peaks, catalog_order
+from gpufit.catalog.record import catalog_order
 from gpufit.errors import UsageError
 
 

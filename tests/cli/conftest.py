@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpufit.profile.record import Cell, Measured
+from gpufit.profile.cells import Cell, Measured
 
 
 @dataclass(frozen=True)

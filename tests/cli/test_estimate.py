@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from conftest import Run
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 
 LLAMA = {

@@ -16,7 +16,7 @@ from openpyxl import load_workbook
 from public_models import CONFIGS
 from test_startup import HEAVY, modules_after
 
-from gpufit.profile.record import DeviceInfo
+from gpufit.profile.environment import DeviceInfo
 from gpufit.profile.store import save_profile
 
 SCENARIO = ("--context", "8k", "--concurrency", "16")

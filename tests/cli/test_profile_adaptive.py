@@ -9,7 +9,7 @@ import pytest
 from conftest import Run, without_moments
 from model_files import LLAMA, save_llama, save_own_llama
 
-from gpufit.profile.record import Skipped
+from gpufit.profile.cells import Skipped
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model
@@ -56,7 +56,9 @@ def test_where_the_model_holds_the_rest_of_the_grid_is_left_out_and_a_full_sweep
 def test_where_the_model_misses_more_cells_follow_in_the_same_worker(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+    from gpufit.sources.measure.campaign import Campaign
+    from gpufit.sources.measure.listener import Listener
+    from gpufit.sources.measure.request import ProfileRequest
 
     # A scratch of 4 MB for an odd number of sequences and none for an even one: no term grows like that.
     monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "modules"))

@@ -14,7 +14,7 @@ import pytest
 from conftest import Run, command, environment, without_moments
 from processes import children, is_running
 
-from gpufit.profile.record import Cell, Measured
+from gpufit.profile.cells import Cell, Measured
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

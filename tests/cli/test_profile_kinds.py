@@ -10,7 +10,8 @@ import transformers
 from architectures import ARCHITECTURES
 from conftest import Run
 
-from gpufit.profile.record import Parts, Phase, Profile
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

@@ -8,9 +8,13 @@ import pytest
 from conftest import Run
 from model_files import save_llama, save_own_llama
 
-from gpufit.profile.record import Failed, Measured, Outcome, OutOfMemory, Phase, Profile, Skipped
+from gpufit.profile.cells import Failed, Measured, Outcome, OutOfMemory, Skipped
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
-from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+from gpufit.sources.measure.campaign import Campaign
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.units import MIB
 
 pytestmark = pytest.mark.model

@@ -12,7 +12,9 @@ import pytest
 from conftest import Run
 from model_files import LLAMA_KV_BYTES_PER_TOKEN, LLAMA_PARAMETERS, MINILM, SMOLLM2, need
 
-from gpufit.profile.record import SCHEMA_VERSION, Measured, Parts, Phase, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import SCHEMA_VERSION, Profile
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import Run, command, environment, without_moments
 
-from gpufit.profile.record import Measured, OutOfMemory, Skipped
+from gpufit.profile.cells import Measured, OutOfMemory, Skipped
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

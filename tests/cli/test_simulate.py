@@ -10,7 +10,10 @@ from conftest import Run
 from model_files import LLAMA, LLAMA_KV_BYTES_PER_TOKEN, LLAMA_PARAMETERS, save_own_llama
 from releases import needs_release_read
 
-from gpufit.profile.record import Evidence, Measured, Phase, PhasePeak, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase, PhasePeak
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

@@ -15,7 +15,7 @@ import pytest
 from conftest import Done, Run, command, environment
 from model_files import LLAMA_KV_BYTES_PER_TOKEN, save_llama, save_own_llama
 
-from gpufit.profile.record import Measured
+from gpufit.profile.cells import Measured
 from gpufit.profile.store import load_profile, save_profile
 
 pytestmark = pytest.mark.model

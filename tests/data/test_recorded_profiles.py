@@ -18,7 +18,10 @@ from gpufit.memory.fit import fit_memory_model
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import END_OF_PHASE, Measured, MemoryModel, PhasePeak, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.memory_model import MemoryModel
+from gpufit.profile.peaks import END_OF_PHASE, PhasePeak
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
 
 FOLDER = Path(__file__).resolve().parent.parent / "facts" / "profiles"

@@ -55,7 +55,7 @@ def test_every_link_to_a_file_leads_to_one() -> None:
 
 
 def test_the_profile_narration_is_that_of_the_recorded_profile() -> None:
-    from gpufit.profile.record import Skipped
+    from gpufit.profile.cells import Skipped
     from gpufit.profile.store import load_profile
     from gpufit.report.run_text import cell_line, summary_lines
 

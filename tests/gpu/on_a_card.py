@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpufit.profile.record import DeviceReading, PhasePeak, Profile
+from gpufit.profile.peaks import DeviceReading, PhasePeak
+from gpufit.profile.record import Profile
 from gpufit.sources.measure.cuda_accounting import COUNTER
 
 LLAMA = {

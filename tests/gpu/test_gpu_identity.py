@@ -7,9 +7,13 @@ from on_a_card import KV_BYTES_PER_TOKEN, all_peaks, counter, need_card, save_ll
 
 from gpufit.catalog.detect import detect_card
 from gpufit.catalog.store import load_catalog
-from gpufit.profile.record import Measured, Phase, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
-from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+from gpufit.sources.measure.campaign import Campaign
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.units import GIB, MIB
 
 pytestmark = [pytest.mark.gpu, pytest.mark.model]

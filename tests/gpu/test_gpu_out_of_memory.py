@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from on_a_card import all_peaks, counter, need_card, save_llama
 
-from gpufit.profile.record import Measured, OutOfMemory, Phase, Skipped
-from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+from gpufit.profile.cells import Measured, OutOfMemory, Skipped
+from gpufit.profile.peaks import Phase
+from gpufit.sources.measure.campaign import Campaign
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.units import GIB
 
 pytestmark = [pytest.mark.gpu, pytest.mark.model]

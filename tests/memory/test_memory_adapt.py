@@ -20,7 +20,10 @@ from gpufit.memory.adapt import (
 )
 from gpufit.memory.predict import PhasePrediction, Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DtypeShare, Evidence, Phase, Shard
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.layout import Shard
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import DtypeShare
 
 SHAPE = Shape(256, 4, 2)
 

@@ -11,7 +11,8 @@ from builders import make_card, make_prediction, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.catalog.record import Card, ContextFigure
+from gpufit.catalog.card_parts import ContextFigure
+from gpufit.catalog.record import Card
 from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.carry import (
@@ -23,7 +24,11 @@ from gpufit.memory.carry import (
 )
 from gpufit.memory.carry_words import rules
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
-from gpufit.profile.record import ComputeDtype, DeviceInfo, DtypeShare, Evidence, Parts, Phase, Profile
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare
+from gpufit.profile.record import Profile
 
 CATALOG = load_folders([shipped_catalog_dir()])
 MIB = 1_048_576

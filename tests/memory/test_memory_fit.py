@@ -21,21 +21,10 @@ from hypothesis import strategies as st
 from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import (
-    ELSEWHERE,
-    END_OF_PHASE,
-    FIRST_STEP,
-    Cell,
-    Evidence,
-    Failed,
-    Measured,
-    MemoryModel,
-    Moment,
-    Parts,
-    Phase,
-    PhasePeak,
-    Skipped,
-)
+from gpufit.profile.cells import Cell, Failed, Measured, Skipped
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import MemoryModel
+from gpufit.profile.peaks import ELSEWHERE, END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
 
 GRID = [make_cell(context, concurrency) for context in (128, 512, 1024) for concurrency in (1, 2, 4)]
 

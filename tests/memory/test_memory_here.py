@@ -8,7 +8,10 @@ from builders import make_memory_model, make_prediction, make_profile
 
 from gpufit.memory.here import Expected, expected_here
 from gpufit.memory.predict import MomentPrediction, PhasePrediction
-from gpufit.profile.record import DeviceInfo, Evidence, Parts, Phase, Profile
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 
 MIB = 1_048_576
 CPU = DeviceInfo(kind="cpu", name="AMD EPYC", total_bytes=24 * 2**30)

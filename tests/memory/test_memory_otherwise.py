@@ -13,29 +13,24 @@ from model_files import REPOSITORY
 
 from gpufit.advice.throughput import NoThroughput, throughput_on
 from gpufit.advice.verdict import Verdict, judge
-from gpufit.catalog.record import Peaks
+from gpufit.catalog.card_parts import Peaks
 from gpufit.errors import UsageError
 from gpufit.flows import load_named_profile
 from gpufit.memory.adapt import Change, Changed, on_ranks
 from gpufit.memory.carry import carrier_to
+from gpufit.memory.choices import Choice, choices
 from gpufit.memory.growth import cache_growth
 from gpufit.memory.held import Cache, Compute, Held, Weights
-from gpufit.memory.otherwise import Choice, Otherwise, choices, predictor_of
+from gpufit.memory.otherwise import Otherwise, predictor_of
 from gpufit.memory.predict import PhasePrediction, Predictor
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Evidence,
-    Measured,
-    OutOfMemory,
-    Phase,
-    Precision,
-    Profile,
-    Shard,
-)
+from gpufit.profile.cells import Cell, Measured, OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.layout import Shard
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision
+from gpufit.profile.record import Profile
 
 SHAPE = Shape(256, 4, 2)
 TOKENS = 512

@@ -13,7 +13,9 @@ from builders import make_memory_model, make_profile
 from gpufit.memory.part_intervals import PartInterval, part_interval
 from gpufit.memory.predict import observed, predict
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Coefficient, PartModel, Phase, Profile
+from gpufit.profile.memory_model import Coefficient, PartModel
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 
 INSIDE = Shape(300, 4, 2)
 """600 tokens of prompt."""

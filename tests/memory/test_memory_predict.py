@@ -19,18 +19,10 @@ from hypothesis import strategies as st
 from gpufit.errors import UsageError
 from gpufit.memory.predict import Predictor, distance_outside, least_growth_bytes, margin_bytes, observed, predict
 from gpufit.memory.terms import TERMS, Shape
-from gpufit.profile.record import (
-    Coefficient,
-    Evidence,
-    MemoryModel,
-    MomentModel,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    Profile,
-    TermName,
-)
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import Coefficient, MemoryModel, MomentModel, PartModel, PhaseModel, TermName
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 
 
 def make_phase(**changes: object) -> PhaseModel:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufit.memory.terms import BASE, TERMS, Extent, Knees, Shape, base_terms, further_terms
-from gpufit.profile.record import Phase, TermName
+from gpufit.profile.memory_model import TermName
+from gpufit.profile.peaks import Phase
 
 counts = st.integers(1, 2**24)
 

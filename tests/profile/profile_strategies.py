@@ -7,37 +7,14 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from gpufit.profile.record import (
-    SCHEMA_VERSION,
-    Cell,
-    Coefficient,
-    ComputeDtype,
-    DeviceInfo,
-    DeviceReading,
-    DtypeShare,
-    Engine,
-    Environment,
-    Evidence,
-    Failed,
-    Measured,
-    MemoryModel,
-    ModelInfo,
-    Moment,
-    MomentModel,
-    NamedSize,
-    OutOfMemory,
-    PartModel,
-    Parts,
-    Phase,
-    PhaseModel,
-    PhasePeak,
-    Precision,
-    Profile,
-    Quantization,
-    Skipped,
-    TermName,
-    Workload,
-)
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory, Skipped
+from gpufit.profile.environment import DeviceInfo, Engine, Environment, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import Coefficient, MemoryModel, MomentModel, PartModel, PhaseModel, TermName
+from gpufit.profile.peaks import DeviceReading, Moment, NamedSize, Parts, Phase, PhasePeak
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
+from gpufit.profile.record import SCHEMA_VERSION, Profile
+from gpufit.profile.workload import Workload
 
 words = st.text(max_size=12)
 sizes = st.integers(0, 2**50)

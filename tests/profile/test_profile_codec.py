@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from profile_strategies import profiles
 
 from gpufit.errors import UnreadableInputError
+from gpufit.profile.cells import Failed, Measured, OutOfMemory, Skipped
 from gpufit.profile.codec import decode, encode
-from gpufit.profile.record import SCHEMA_VERSION, Failed, Measured, OutOfMemory, Phase, Profile, Skipped
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import SCHEMA_VERSION, Profile
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

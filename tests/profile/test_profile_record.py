@@ -8,7 +8,9 @@ from builders import make_cell, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.profile.record import Cell, Evidence, Failed, Measured, Parts, weakest
+from gpufit.profile.cells import Cell, Failed, Measured
+from gpufit.profile.evidence import Evidence, weakest
+from gpufit.profile.peaks import Parts
 
 # The order of DESIGN: a reading of this device first, a bare default last.
 STRONGEST_FIRST = ["measured", "imported", "simulated", "computed", "scaled", "assumed"]

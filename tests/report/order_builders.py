@@ -8,7 +8,9 @@ import msgspec
 from report_builders import GIB, HUGE
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Engine, Evidence, ModelInfo, Phase
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
 from gpufit.report.document import Scenario
 from gpufit.report.order_document import (
     Check,

@@ -9,17 +9,10 @@ from gpufit.advice.changes import ChangeKind
 from gpufit.advice.lots import to_the_cent
 from gpufit.advice.verdict import Verdict
 from gpufit.memory.growth import CacheGrowth
-from gpufit.profile.record import (
-    ComputeDtype,
-    DtypeShare,
-    Engine,
-    Evidence,
-    ModelInfo,
-    Parts,
-    Phase,
-    Precision,
-    Quantization,
-)
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
 from gpufit.report.document import BindingFigures, CardRow, FitDocument, PhaseFigures, Scenario
 from gpufit.report.plans import ArrangementFigures, ChangeFigures
 from gpufit.report.prices import BookFigures, Price, ThroughputFigures

@@ -18,7 +18,9 @@ from gpufit.catalog.record import Catalog
 from gpufit.flows_curve import curve, growth, precision, times
 from gpufit.memory.held import Held
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import END_OF_PHASE, Cell, OutOfMemory, Profile
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.peaks import END_OF_PHASE
+from gpufit.profile.record import Profile
 from gpufit.report.curve_table import curve_report
 from gpufit.report.document import FitDocument
 from gpufit.report.growth_table import growth_report

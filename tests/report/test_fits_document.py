@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from report_builders import DOES_NOT_FIT, FITS, TOO_CLOSE, UNKNOWN, hard_document
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.fits_document import FitsDocument, build_fits_document, named
 from gpufit.report.fits_text import all_in_turn, matrices, matrices_in_cards, to_order, verdict_lines

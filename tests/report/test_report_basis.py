@@ -15,7 +15,7 @@ from gpufit.advice.plan import Ask
 from gpufit.catalog.offers import Offer, OfferBook, Offers
 from gpufit.catalog.record import Catalog
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 from gpufit.report.basis import evidence_text, held_out_error, not_run_note, phase_evidence_text, scenario_ran
 from gpufit.report.document import FitDocument

@@ -13,7 +13,9 @@ from jsonschema import Draft202012Validator
 
 from gpufit.errors import UsageError
 from gpufit.profile.checked import Checked, CheckResult, PhaseMemory, Step, StepName, StepState
-from gpufit.profile.record import DeviceInfo, DtypeShare, Phase
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import DtypeShare
 from gpufit.report import check_formats
 from gpufit.report.check_document import CheckDocument, build_check_document
 from gpufit.report.check_formats.table import seconds_text

@@ -18,7 +18,10 @@ from report_readers import Page
 from gpufit.advice.comparison import compare
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceInfo, DeviceReading, Environment, Measured, Parts, Phase, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.environment import DeviceInfo, Environment
+from gpufit.profile.peaks import DeviceReading, Parts, Phase
+from gpufit.profile.record import Profile
 from gpufit.report import compare_formats
 from gpufit.report.compare_document import CompareDocument, build_compare_document
 from gpufit.report.registry import COMPARE_FORMATS, EXTENSIONS, load_compare_format

@@ -13,7 +13,10 @@ from gpufit.advice.limits import CEILING
 from gpufit.catalog.record import Catalog
 from gpufit.flows_curve import curve
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Evidence, OutOfMemory, Phase, Profile
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.report.curve import CurveDocument
 from gpufit.report.curve_text import (
     CROSSING_HEADERS,

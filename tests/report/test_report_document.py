@@ -10,17 +10,12 @@ from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import Offer, OfferBook
 from gpufit.catalog.record import Card, Catalog
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    Cell,
-    DtypeShare,
-    Environment,
-    Evidence,
-    OutOfMemory,
-    Parts,
-    Phase,
-    Profile,
-    Quantization,
-)
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.environment import Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.precision import DtypeShare, Quantization
+from gpufit.profile.record import Profile
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import FitDocument
 from gpufit.report.registry import FORMATS, load_format

@@ -13,7 +13,9 @@ from gpufit.flows_curve import growth
 from gpufit.memory.growth import CacheGrowth
 from gpufit.memory.held import Cache, Held
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import END_OF_PHASE, Evidence, Phase, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import END_OF_PHASE, Phase
+from gpufit.profile.record import Profile
 from gpufit.report.growth import GrowthDocument, cache_of
 
 SHAPE = Shape(512, 4, 4)

@@ -16,12 +16,18 @@ from public_models import CONFIGS
 from gpufit import flows_order
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
+from gpufit.catalog.card_parts import Mig, Peaks, Software
 from gpufit.catalog.offers import Offer, OfferBook, Offers
-from gpufit.catalog.record import Card, Catalog, Mig, Peaks, Software
+from gpufit.catalog.record import Card, Catalog
 from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DeviceInfo, Evidence, OutOfMemory, Phase, Profile
+from gpufit.profile.cells import OutOfMemory
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype
+from gpufit.profile.record import Profile
 from gpufit.report.order_again import QUANTISED_AT_LOAD
 from gpufit.report.order_document import EnvironmentRow, OrderDocument
 from gpufit.report.order_text import hours_words, status, term_holds, throughput_words

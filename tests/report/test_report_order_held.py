@@ -15,12 +15,15 @@ from test_report_order import CARD, PAIRS, SHAPE, offers, on_the_card
 from gpufit import flows_order
 from gpufit.advice.plan import Ask
 from gpufit.advice.terms import Volume
-from gpufit.catalog.record import Card, Catalog, Peaks
+from gpufit.catalog.card_parts import Peaks
+from gpufit.catalog.record import Card, Catalog
 from gpufit.cli.main import build_parser
 from gpufit.errors import UsageError
 from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DtypeShare, Evidence, Profile, Quantization
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Quantization
+from gpufit.profile.record import Profile
 from gpufit.report.order_again import Again
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import load_order_format

@@ -9,7 +9,8 @@ from gpufit.catalog.record import Catalog
 from gpufit.flows_curve import precision
 from gpufit.memory.held import Held, Weights
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Phase
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
 from gpufit.report.precision import PrecisionDocument
 
 PREFILL = 257_004_000 + 4 * 100_000 + 2048 * 25_016

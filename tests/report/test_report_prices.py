@@ -20,7 +20,9 @@ from gpufit import flows
 from gpufit.catalog.offers import Offer, OfferBook
 from gpufit.catalog.record import Catalog
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceInfo, Evidence, Profile
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument
 from gpufit.report.price_text import cost_rows, price_lines, price_rows
 from gpufit.report.registry import FORMATS, load_format

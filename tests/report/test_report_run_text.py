@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 from builders import make_peak, make_profile
 
-from gpufit.profile.record import Cell, DeviceReading, Measured, Parts, Phase, PhasePeak
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.peaks import DeviceReading, Parts, Phase, PhasePeak
 from gpufit.report.run_text import host_memory_lines, measured_grid_line
 from gpufit.units import MIB
 

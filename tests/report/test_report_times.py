@@ -7,7 +7,8 @@ import pytest
 from builders import make_cell, make_profile
 
 from gpufit.flows_curve import times
-from gpufit.profile.record import Cell, Evidence, Failed, OutOfMemory, Skipped
+from gpufit.profile.cells import Cell, Failed, OutOfMemory, Skipped
+from gpufit.profile.evidence import Evidence
 
 
 def test_rates_are_counts_over_the_wall_time() -> None:

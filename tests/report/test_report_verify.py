@@ -14,7 +14,10 @@ from jsonschema import Draft202012Validator
 from gpufit.advice.verification import CardCeiling, Repeat, verify, what_differs
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Measured, OutOfMemory, Phase, PhasePeak, Profile
+from gpufit.profile.cells import Measured, OutOfMemory
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase, PhasePeak
+from gpufit.profile.record import Profile
 from gpufit.report import verify_formats
 from gpufit.report.registry import VERIFY_FORMATS, load_verify_format
 from gpufit.report.schema import schema_of

@@ -12,7 +12,7 @@ from openpyxl.utils import get_column_letter
 from report_builders import GIB, HUGE, LONG_NAME, PREFILL_BYTES, SCRIPT, hard_document
 from report_readers import BOOK, as_json, as_workbook, document_without_cards, real_document, served_document
 
-from gpufit.profile.record import Parts
+from gpufit.profile.peaks import Parts
 from gpufit.report.cells import SYMBOLS
 from gpufit.report.part_groups import PART_GROUPS
 from gpufit.report.registry import load_format

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from tui_builders import GB, make_row
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Parts
+from gpufit.profile.peaks import Parts
 from gpufit.report.document import CardRow
 from gpufit.tui.renderables.bar import bar, ceiling_column, legend
 from gpufit.tui.renderables.palette import CEILING_MARK, CUT_MARK, GROUPS, UPPER_FILL

@@ -15,7 +15,9 @@ from gpufit import flows
 from gpufit.advice.curve import Axis
 from gpufit.flows_curve import curve
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, OutOfMemory, Phase, Profile
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.report.curve import CurveDocument
 from gpufit.report.curve_chart import ESTIMATE, FULL, PHASE_COLOURS, POSSIBLY, RAN, SURELY, size_tick
 from gpufit.report.curve_text import crossing_cells, crossing_sentence

@@ -10,7 +10,8 @@ from tui_builders import CATALOG, GB, make_document, make_loaded, make_row, plai
 
 from gpufit import flows
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Parts
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures

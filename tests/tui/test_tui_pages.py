@@ -16,7 +16,7 @@ from tui_builders import make_app, make_loaded, plain, screen_lines, screen_text
 from gpufit.cli.main import main
 from gpufit.flows_curve import growth, precision, times
 from gpufit.memory.held import Cache, Held, Weights
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.growth import GrowthDocument
 from gpufit.report.summary import growth_sentence, precision_lines
 from gpufit.report.times import NEVER_CARRIED

@@ -13,7 +13,10 @@ from tui_builders import CATALOG, OFFERS, make_app, make_loaded, named, plain, s
 
 from gpufit import flows
 from gpufit.errors import GpufitError
-from gpufit.profile.record import Cell, Evidence, Failed, OutOfMemory, Phase, Profile, Skipped
+from gpufit.profile.cells import Cell, Failed, OutOfMemory, Skipped
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.profile.store import save_profile
 from gpufit.report.profiles import Listed, ProfileRow, build_profiles_document
 from gpufit.report.profiles_text import cell_signs, cell_words

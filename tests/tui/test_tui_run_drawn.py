@@ -7,12 +7,13 @@ from builders import make_cell
 from run_scripts import FAILED, OUT_OF_MEMORY, REQUEST, SKIPPED, began, ended, measured, started
 from tui_builders import plain
 
-from gpufit.profile.record import Failed, Parts
+from gpufit.profile.cells import Failed
+from gpufit.profile.peaks import Parts
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.run_text import cell_line
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.events import Interrupted, Now, RoundBegan, RunEvent, RunRequest
 from gpufit.sources.measure.protocol import Simulation
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.tui import run_state
 from gpufit.tui.renderables.form import choice, command_line, field_title
 from gpufit.tui.renderables.palette import GROUPS

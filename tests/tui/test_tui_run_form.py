@@ -10,9 +10,9 @@ import pytest
 from gpufit.cli.commands import profile, simulate
 from gpufit.cli.engines import transformers_request
 from gpufit.cli.main import build_parser
-from gpufit.sources.measure.campaign import DEFAULT_CONTEXTS, ProfileRequest
 from gpufit.sources.measure.events import RunRequest
 from gpufit.sources.measure.protocol import Simulation
+from gpufit.sources.measure.request import DEFAULT_CONTEXTS, ProfileRequest
 from gpufit.tui.run_form import (
     FIELDS,
     GO_ON,

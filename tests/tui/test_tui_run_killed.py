@@ -14,7 +14,7 @@ from processes import children, is_running, wait_until
 from terminals import LEFT, START, TAB, Terminal, interface
 
 from gpufit.files import sole_writer
-from gpufit.profile.record import Measured
+from gpufit.profile.cells import Measured
 from gpufit.profile.store import load_profile
 from gpufit.tui.run_form import KIND_WORDS, Kind
 

@@ -10,7 +10,7 @@ from run_scripts import bare_config
 from textual.pilot import Pilot
 from tui_builders import CATALOG, OFFERS, screen_text
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 from gpufit.report.run_text import summary_lines
 from gpufit.tui.app import GpufitApp

@@ -45,8 +45,8 @@ from tui_builders import CATALOG, OFFERS, make_app, make_loaded, make_session, n
 from gpufit.profile.store import save_profile
 from gpufit.report.document import FitDocument
 from gpufit.report.run_text import cell_line, summary_lines
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.events import CellDone, Finished, Refused, RunRequest
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.messages import FieldChanged
 from gpufit.tui.run_form import KIND_WORDS, Kind

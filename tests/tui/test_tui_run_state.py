@@ -22,7 +22,6 @@ from run_scripts import (
 )
 
 from gpufit.sources.estimate.request import EstimateRequest
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.events import (
     Crashed,
     Finished,
@@ -34,6 +33,7 @@ from gpufit.sources.measure.events import (
     RunRequest,
 )
 from gpufit.sources.measure.protocol import Simulation
+from gpufit.sources.measure.request import ProfileRequest
 from gpufit.tui import run_state
 from gpufit.tui.run_state import CellState, RunState, Stage
 

@@ -11,7 +11,7 @@ import pytest
 from model_files import REPOSITORY
 from recordings import NAMES, left, said
 
-from gpufit.profile.record import Skipped
+from gpufit.profile.cells import Skipped
 from gpufit.sources.measure.events import LAST_EVENTS, CellDone, Started
 
 SPEC = importlib.util.spec_from_file_location("tui_soak", REPOSITORY / "scripts" / "tui_soak.py")

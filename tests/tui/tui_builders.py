@@ -16,7 +16,9 @@ from gpufit.advice.verdict import Verdict
 from gpufit.catalog.store import load_folders
 from gpufit.datadir import shipped_catalog_dir
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Parts, Phase, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase
+from gpufit.profile.record import Profile
 from gpufit.report.document import BindingFigures, CardRow, FitDocument
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.loaded import LoadedProfile

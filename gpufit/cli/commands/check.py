@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import add_run_options, seconds
+from gpufit.cli.arguments import add_cell_timeout, add_model, add_run_options
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
 from gpufit.cli.output import say_made, write_document
 from gpufit.report.registry import CHECK_FORMATS, load_check_format
@@ -22,15 +22,9 @@ if TYPE_CHECKING:
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gpufit check`."""
-    parser.add_argument("model", metavar="MODEL", help="a model directory, a .gguf file or a hub id")
+    add_model(parser)
     add_run_options(parser)
-    parser.add_argument(
-        "--cell-timeout",
-        type=seconds("--cell-timeout"),
-        metavar="SECONDS",
-        default=900,
-        help="give up preprocessing and computing after so long; loading has no bound (default: 900)",
-    )
+    add_cell_timeout(parser, "give up preprocessing and computing after so long; loading has no bound")
     parser.add_argument("--format", choices=tuple(CHECK_FORMATS), default="table", help="default: table")
     parser.add_argument("--json", dest="format", action="store_const", const="json", help="same as --format json")
     parser.add_argument(
@@ -65,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> CheckRequest:
-    from gpufit.sources.measure.campaign import ProfileRequest
     from gpufit.sources.measure.checking import CheckRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
     settings = ProfileRequest(
         model=arguments.model,

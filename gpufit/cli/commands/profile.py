@@ -6,42 +6,30 @@ Loads the model in a process of its own, runs every context at every concurrency
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import add_run_options, count, counts, pixels, seconds, seed, whole
+from gpufit.cli.arguments import (
+    add_cell_timeout,
+    add_force,
+    add_grid,
+    add_images,
+    add_logits_and_seed,
+    add_model,
+    add_profile_output,
+    add_run_options,
+)
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
-from gpufit.cli.output import say_made
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Workload
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `gpufit profile`."""
-    parser.add_argument("model", metavar="MODEL", help="a model directory, a .gguf file or a hub id")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: profiles/<model>.json")
-    parser.add_argument(
-        "--context",
-        type=counts("--context"),
-        metavar="N[,N]",
-        help="prompt lengths in tokens, 8k = 8192 (default: 256,512,768,1024,1536, as far as the model's positions go)",
-    )
-    parser.add_argument(
-        "--concurrency",
-        "--batch-size",
-        type=counts("--concurrency"),
-        metavar="N[,N]",
-        help="sequences at once (default: 1,2,4)",
-    )
-    parser.add_argument(
-        "--new-tokens",
-        type=count("--new-tokens"),
-        metavar="N",
-        default=8,
-        help="tokens to generate for each sequence, prefill's included (default: 8)",
-    )
+    add_model(parser)
+    add_profile_output(parser)
+    add_grid(parser, ("--context",), "256,512,768,1024,1536", "1,2,4")
     add_run_options(parser)
     parser.add_argument(
         "--kv-cache-dtype",
@@ -55,37 +43,14 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="kind of KV cache, in transformers' words (default: dynamic, the one the model builds itself; quantized "
         "with --kv-cache-dtype fp8)",
     )
-    parser.add_argument(
-        "--images",
-        type=whole("--images"),
-        metavar="N",
-        help="images in each sequence, for a model that takes images (default: 1); 0 measures text alone",
-    )
-    parser.add_argument(
-        "--image-size",
-        type=pixels("--image-size"),
-        metavar="WxH",
-        help="their size in pixels, for a model that takes any size (default: 448x448)",
-    )
+    add_images(parser, "measures text alone")
     parser.add_argument(
         "--compute-dtype",
         choices=("bfloat16", "float16"),
         help="run under torch.autocast to this dtype, the weights staying as --dtype has them (default: no autocast)",
     )
-    parser.add_argument(
-        "--keep-logits",
-        choices=("last", "all"),
-        default="last",
-        help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
-    )
-    parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
-    parser.add_argument(
-        "--cell-timeout",
-        type=seconds("--cell-timeout"),
-        metavar="SECONDS",
-        default=900,
-        help="give a cell up that takes longer, and skip larger ones; loading has no bound (default: 900)",
-    )
+    add_logits_and_seed(parser)
+    add_cell_timeout(parser, "give a cell up that takes longer, and skip larger ones; loading has no bound")
     parser.add_argument(
         "--sweep",
         choices=("adaptive", "full"),
@@ -96,32 +61,17 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
     existing.add_argument(
         "--resume", action="store_true", help="go on with a profile: measured cells stay, failed ones are tried again"
     )
-    existing.add_argument("--force", action="store_true", help="replace the profile that is there")
+    add_force(existing)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, with a progress bar on standard error, and print where the profile is."""
+    from gpufit.cli.runs import told_by
     from gpufit.flows import measure
-    from gpufit.report.run_text import cell_line, measured_grid_line, summary_lines
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.report.run_text import measured_grid_line, summary_lines
 
     bar = ProgressBar()
-
-    def started(workload: Workload, done: int, total: int) -> None:
-        bar.say(measured_grid_line(workload, arguments.device, arguments.cell_timeout))
-        bar.start(done, total)
-
-    def next_round(purpose: str, total: int) -> None:
-        bar.say(f"adaptive: {purpose}")
-        bar.grow(total)
-
-    listener = Listener(
-        folder=say_made,
-        started=started,
-        round=next_round,
-        progress=bar.now,
-        cell=lambda cell: bar.step(cell_line(cell)),
-    )
+    listener = told_by(bar, lambda workload: measured_grid_line(workload, arguments.device, arguments.cell_timeout))
     try:
         with ended_as_interrupted():
             profile, output = measure(_request(arguments), listener)
@@ -137,30 +87,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _request(arguments: argparse.Namespace) -> ProfileRequest:
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.cli.runs import asked_run
 
-    return ProfileRequest(
-        model=arguments.model,
-        output=arguments.output,
-        contexts=arguments.context,
-        concurrencies=arguments.concurrency,
-        new_tokens=arguments.new_tokens,
-        dtype=arguments.dtype,
+    return replace(
+        asked_run(arguments),
         attention=arguments.attn_implementation,
         device=arguments.device,
-        seed=arguments.seed,
-        logits_kept=arguments.keep_logits,
-        revision=arguments.revision,
-        trust_remote_code=arguments.trust_remote_code,
-        images=arguments.images,
-        image_size=arguments.image_size,
         cache_implementation=arguments.cache_implementation,
         kv_cache_dtype=arguments.kv_cache_dtype,
         quantization=arguments.quantization,
         compute_dtype=arguments.compute_dtype,
         memory_limit_bytes=arguments.memory_limit,
-        cell_seconds=arguments.cell_timeout,
         adaptive=None if arguments.sweep is None else arguments.sweep == "adaptive",
         resume=arguments.resume,
-        force=arguments.force,
     )

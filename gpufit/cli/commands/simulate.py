@@ -7,16 +7,25 @@ few layers of each kind are run and extended to all of them, to the byte.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import count, counts, pixels, reader, seconds, seed, whole
+from gpufit.cli.arguments import (
+    add_cell_timeout,
+    add_force,
+    add_grid,
+    add_images,
+    add_logits_and_seed,
+    add_profile_output,
+    add_revision,
+    add_trust,
+    count,
+    reader,
+)
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
-from gpufit.cli.output import say_made
 
 if TYPE_CHECKING:
-    from gpufit.profile.record import Workload
-    from gpufit.sources.measure.campaign import ProfileRequest
+    from gpufit.sources.measure.request import ProfileRequest
 
 
 def prepare_parser(parser: argparse.ArgumentParser) -> None:
@@ -27,28 +36,8 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         help="a model directory (weights are not needed), a config.json, a .gguf file or a hub id (only its config is "
         "fetched)",
     )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="default: profiles/<model>.json")
-    parser.add_argument(
-        "--context",
-        "--max-model-len",
-        type=counts("--context"),
-        metavar="N[,N]",
-        help="prompt lengths in tokens, 8k = 8192 (default: 1k,2k,4k,8k,16k, as far as the model's positions go)",
-    )
-    parser.add_argument(
-        "--concurrency",
-        "--batch-size",
-        type=counts("--concurrency"),
-        metavar="N[,N]",
-        help="sequences at once (default: 1,4,16)",
-    )
-    parser.add_argument(
-        "--new-tokens",
-        type=count("--new-tokens"),
-        metavar="N",
-        default=8,
-        help="tokens to generate for each sequence, prefill's included; many take no longer than few (default: 8)",
-    )
+    add_profile_output(parser)
+    add_grid(parser, ("--context", "--max-model-len"), "1k,2k,4k,8k,16k", "1,4,16", "; many take no longer than few")
     parser.add_argument(
         "--dtype", default="auto", help="dtype of the weights (default: auto, the config's own; bfloat16 for GGUF)"
     )
@@ -80,60 +69,22 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="run every layer, instead of a few of each kind extended to all: slower, the same bytes",
     )
-    parser.add_argument(
-        "--images",
-        type=whole("--images"),
-        metavar="N",
-        help="images in each sequence, for a model that takes images (default: 1); 0 is text alone",
-    )
-    parser.add_argument(
-        "--image-size",
-        type=pixels("--image-size"),
-        metavar="WxH",
-        help="their size in pixels, for a model that takes any size (default: 448x448)",
-    )
-    parser.add_argument(
-        "--keep-logits",
-        choices=("last", "all"),
-        default="last",
-        help="logits kept by prefill: of the last position, as generate() does, or of all (default: last)",
-    )
-    parser.add_argument("--seed", type=seed, default=0, help="seed of the random token ids (default: 0)")
-    parser.add_argument("--revision", help="branch, tag or commit of a hub id")
-    parser.add_argument("--trust-remote-code", action="store_true", help="let a directory's model run code of its own")
-    parser.add_argument(
-        "--cell-timeout",
-        type=seconds("--cell-timeout"),
-        metavar="SECONDS",
-        default=900,
-        help="give a cell up that takes longer, and skip larger ones (default: 900)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace the profile that is there")
+    add_images(parser, "is text alone")
+    add_logits_and_seed(parser)
+    add_revision(parser)
+    add_trust(parser, "a directory's model")
+    add_cell_timeout(parser, "give a cell up that takes longer, and skip larger ones")
+    add_force(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, with a progress bar on standard error, and tell where the profile is."""
+    from gpufit.cli.runs import told_by
     from gpufit.flows import simulate
-    from gpufit.report.run_text import cell_line, simulated_grid_line, summary_lines
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.report.run_text import simulated_grid_line, summary_lines
 
     bar = ProgressBar()
-
-    def started(workload: Workload, done: int, total: int) -> None:
-        bar.say(simulated_grid_line(workload, arguments.attn_implementation))
-        bar.start(done, total)
-
-    def next_round(purpose: str, total: int) -> None:
-        bar.say(f"adaptive: {purpose}")
-        bar.grow(total)
-
-    listener = Listener(
-        folder=say_made,
-        started=started,
-        round=next_round,
-        progress=bar.now,
-        cell=lambda cell: bar.step(cell_line(cell)),
-    )
+    listener = told_by(bar, lambda workload: simulated_grid_line(workload, arguments.attn_implementation))
     try:
         with ended_as_interrupted():
             profile, output = simulate(_request(arguments), listener)
@@ -151,28 +102,15 @@ def _kernel(text: str) -> str:
 
 
 def _request(arguments: argparse.Namespace) -> ProfileRequest:
+    from gpufit.cli.runs import asked_run
     from gpufit.errors import UsageError
-    from gpufit.sources.measure.campaign import ProfileRequest
     from gpufit.sources.measure.protocol import Simulation
 
     if arguments.enable_expert_parallel and arguments.tensor_parallel_size == 1:
         raise UsageError("--enable-expert-parallel spreads experts over cards: say over how many (--tp N)")
-    return ProfileRequest(
-        model=arguments.model,
-        output=arguments.output,
-        contexts=arguments.context,
-        concurrencies=arguments.concurrency,
-        new_tokens=arguments.new_tokens,
-        dtype=arguments.dtype,
+    return replace(
+        asked_run(arguments),
         device="cpu",
-        seed=arguments.seed,
-        logits_kept=arguments.keep_logits,
-        revision=arguments.revision,
-        trust_remote_code=arguments.trust_remote_code,
-        images=arguments.images,
-        image_size=arguments.image_size,
-        cell_seconds=arguments.cell_timeout,
-        force=arguments.force,
         simulation=Simulation(
             kernel=arguments.attn_implementation,
             tensor_parallel_size=arguments.tensor_parallel_size,

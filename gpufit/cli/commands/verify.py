@@ -11,7 +11,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpufit.cli.arguments import add_catalog, add_document, chosen_format, seconds
+from gpufit.cli.arguments import add_catalog, add_cell_timeout, add_device, add_document, add_trust, chosen_format
 from gpufit.cli.diagnostics import ExitCode, ProgressBar, ended_as_interrupted, say
 from gpufit.cli.output import write_document
 from gpufit.errors import UsageError
@@ -22,7 +22,8 @@ from gpufit.units import format_size, format_tokens, parse_count
 if TYPE_CHECKING:
     from gpufit.catalog.record import Catalog
     from gpufit.flows_verify import VerifyAsk
-    from gpufit.profile.record import Profile, Workload
+    from gpufit.profile.record import Profile
+    from gpufit.profile.workload import Workload
 
 _CELL = re.compile("(?P<context>[^x\u00d7]+)[x\u00d7](?P<concurrency>[^x\u00d7]+)", re.IGNORECASE)
 
@@ -44,15 +45,9 @@ def prepare_parser(parser: argparse.ArgumentParser) -> None:
         metavar="CARD",
         help="run within the memory that torch has on this card, its driver context taken off (default: this device's)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda, cuda:N (default: auto)")
-    parser.add_argument("--trust-remote-code", action="store_true", help="let the model run code of its own")
-    parser.add_argument(
-        "--cell-timeout",
-        type=seconds("--cell-timeout"),
-        metavar="SECONDS",
-        default=900,
-        help="give up after so long; loading has no bound (default: 900)",
-    )
+    add_device(parser)
+    add_trust(parser, "the model")
+    add_cell_timeout(parser, "give up after so long; loading has no bound")
     add_catalog(parser)
     add_document(parser, VERIFY_FORMATS)
 
@@ -74,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the cell and render; status 1 where the prediction did not hold or memory ran out."""
     from gpufit import flows, flows_verify
     from gpufit.catalog.store import load_catalog
-    from gpufit.sources.measure.campaign import Listener
+    from gpufit.sources.measure.listener import Listener
 
     form = load_verify_format(chosen_format(arguments))
     profile = flows.load_named_profile(Path(arguments.profile))

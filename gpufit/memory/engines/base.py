@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpufit.errors import UsageError
-from gpufit.profile.record import Evidence, weakest
+from gpufit.profile.evidence import Evidence, weakest
 
 _VERSION = re.compile(r"v?(\d{1,4})\.(\d{1,4})(?:\.(\d{1,4}))?")
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from gpufit.profile.record import Coefficient, MomentModel, PartModel, Parts, TermName
+from gpufit.profile.memory_model import Coefficient, MomentModel, PartModel, TermName
+from gpufit.profile.peaks import Parts
 
 
 @dataclass(frozen=True, slots=True)

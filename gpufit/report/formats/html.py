@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Parts, Phase
+from gpufit.profile.peaks import Parts, Phase
 from gpufit.report.bars import card_bar, card_title, draw, legend, patterns, phase_bar
 from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES, SYMBOLS, Column

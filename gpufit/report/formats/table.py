@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from gpufit.profile.record import Parts, Phase
+from gpufit.profile.peaks import Parts, Phase
 from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.columns import reads_left, screen_columns_of

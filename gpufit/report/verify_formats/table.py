@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tabulate import tabulate
 
 from gpufit.advice.verification import ContextPair, PhasePair
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.report.cells import PART_TITLES, printable
 from gpufit.report.conclusion import signed_size
 from gpufit.report.verify_document import VerifyDocument

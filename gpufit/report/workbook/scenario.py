@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpufit.profile.record import Parts
+from gpufit.profile.peaks import Parts
 from gpufit.report.basis import phase_evidence_text
 from gpufit.report.cells import PART_TITLES
 from gpufit.report.document import FitDocument

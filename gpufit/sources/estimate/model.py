@@ -9,7 +9,7 @@ from typing import Any
 
 from gpufit.architecture.record import Architecture
 from gpufit.errors import UsageError
-from gpufit.profile.record import ModelInfo
+from gpufit.profile.environment import ModelInfo
 from gpufit.sources.estimate.request import ALIASES, DTYPES
 from gpufit.sources.model_files.record import ModelHeaders, StoredTensor
 

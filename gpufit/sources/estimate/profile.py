@@ -22,10 +22,11 @@ from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UnreadableInputError, UsageError
 from gpufit.memory.engines.base import parse_version
-from gpufit.memory.engines.transformers.forward import Run, elements_per_token
+from gpufit.memory.engines.transformers.cache import elements_per_token
 from gpufit.memory.engines.transformers.kernels import kernels_of
 from gpufit.memory.engines.transformers.layout import layout_of
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import (
     HYBRID_CACHE,
     NEWEST,
@@ -35,21 +36,13 @@ from gpufit.memory.engines.transformers.rules import (
     lacks,
     rules_of,
 )
-from gpufit.profile.record import (
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Engine,
-    Environment,
-    Evidence,
-    MemoryModel,
-    Phase,
-    PhasePeak,
-    Precision,
-    Profile,
-    Quantization,
-    Workload,
-)
+from gpufit.profile.environment import DeviceInfo, Engine, Environment
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.memory_model import MemoryModel
+from gpufit.profile.peaks import Phase, PhasePeak
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
+from gpufit.profile.record import Profile
+from gpufit.profile.workload import Workload
 from gpufit.sources.estimate.model import TORCH_NAMES, loaded_dtype, model_info, names_dtype
 from gpufit.sources.estimate.request import DTYPES, EstimateRequest, shape_of
 from gpufit.sources.estimate.weights import Weights, shares, weights_in_memory

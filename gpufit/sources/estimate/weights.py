@@ -14,7 +14,7 @@ from gpufit.architecture.quantization.transformers_load import FP8_CAPABILITY, L
 from gpufit.architecture.record import Architecture
 from gpufit.architecture.tensors import LoadedTensor
 from gpufit.errors import UnreadableInputError, UsageError
-from gpufit.profile.record import DtypeShare
+from gpufit.profile.precision import DtypeShare
 from gpufit.sources.model_files.record import ModelHeaders
 
 CALIBRATED = ("gptq", "awq", "mxfp4", "fbgemm_fp8", "compressed-tensors-fp8")

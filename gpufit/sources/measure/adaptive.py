@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from gpufit.memory.fit import FEWEST_CELLS_TO_HOLD_OUT, GOOD_ENOUGH
-from gpufit.profile.record import Cell, Workload
+from gpufit.profile.cells import Cell
+from gpufit.profile.workload import Workload
 from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import grid, remaining
 

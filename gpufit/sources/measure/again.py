@@ -8,9 +8,14 @@ from pathlib import Path
 
 from gpufit.errors import MeasurementError, TooLargeError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, Failed, OutOfMemory, Phase, Profile
-from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+from gpufit.profile.cells import Failed, OutOfMemory
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
+from gpufit.sources.measure.campaign import Campaign
 from gpufit.sources.measure.kernels import CPU, EFFICIENT, SDPA
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 
 TRANSFORMERS = "transformers"
 """The engine that is run here; what another one printed or is computed for is not verified by it."""

@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 from gpufit.errors import GpufitError, UnreadableInputError, UsageError
 from gpufit.files import check_writable, exists
-from gpufit.profile.record import Workload
 from gpufit.profile.store import save_profile
-from gpufit.sources.measure.campaign import Campaign, Listener, ProfileRequest
+from gpufit.profile.workload import Workload
+from gpufit.sources.measure.campaign import Campaign
 from gpufit.sources.measure.events import (
     CellBegan,
     CellDone,
@@ -33,6 +33,8 @@ from gpufit.sources.measure.events import (
     decode_request,
     encode,
 )
+from gpufit.sources.measure.listener import Listener
+from gpufit.sources.measure.request import ProfileRequest
 
 MODULE = "gpufit.sources.measure.campaign_process"
 

@@ -16,11 +16,13 @@ import msgspec
 
 from gpufit.errors import GpufitError, MeasurementError, UnreadableInputError, UsageError
 from gpufit.files import check_writable, write_atomically
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory
 from gpufit.profile.checked import Checked, CheckResult, PhaseMemory, Step, StepName, StepState
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, PhasePeak
-from gpufit.sources.measure.campaign import ProfileRequest, check_installed, job_of
+from gpufit.profile.peaks import PhasePeak
+from gpufit.sources.measure.installed import check_installed
 from gpufit.sources.measure.protocol import CellKey, Job, Loaded, Made, Planned, Prepared, Prompt
 from gpufit.sources.measure.quantization import check_quantization
+from gpufit.sources.measure.request import ProfileRequest, job_of
 from gpufit.sources.measure.supervisor import Sweep
 from gpufit.sources.model_files.find import find_model
 from gpufit.sources.model_files.record import ModelFiles

@@ -29,7 +29,7 @@ import msgspec
 
 from gpufit.datadir import converted_dir
 from gpufit.errors import UnreadableInputError
-from gpufit.profile.record import Record, Size
+from gpufit.profile.base import Record, Size
 from gpufit.sources.measure.loading import DTYPE_ALIASES, GGUF_DTYPE
 from gpufit.sources.measure.protocol import Job
 from gpufit.sources.model_files.find import fingerprint

@@ -11,7 +11,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Event
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.recording import Recording
 
 _MARK = "gpufit-moment-"

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gpufit.errors import MeasurementError, UsageError
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.cpu import process_memory
 from gpufit.sources.measure.cuda_accounting import ALLOCATED, COUNTER, slack_bytes
 from gpufit.sources.measure.cuda_card import SETTINGS, CudaCard, allocator_settings

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from gpufit.memory.replay import Event, Given, Label, Peak
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.cuda_history import CudaRecording
 from gpufit.sources.measure.recording import Recording
 from gpufit.units import MIB

@@ -14,7 +14,8 @@ from typing import Any
 
 import torch
 
-from gpufit.profile.record import DeviceInfo, DeviceReading
+from gpufit.profile.environment import DeviceInfo
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure import nvml
 from gpufit.sources.measure.nvml import CardState, ProcessUse, Unavailable
 from gpufit.units import MIB, format_size

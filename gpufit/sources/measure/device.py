@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 
 from gpufit.errors import UsageError
-from gpufit.profile.record import DeviceInfo, Environment
+from gpufit.profile.environment import DeviceInfo, Environment
 from gpufit.sources.measure.recording import Recorder
 
 _SETTINGS = (

@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.memory.replay import Event
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.storages import address_of, plain_tensors, unfolds
 

@@ -7,10 +7,14 @@ from typing import Any
 
 import msgspec
 
-from gpufit.profile.record import Cell, Evidence, PhasePeak, Record, Workload
+from gpufit.profile.base import Record
+from gpufit.profile.cells import Cell
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import PhasePeak
+from gpufit.profile.workload import Workload
 from gpufit.sources.estimate.request import EstimateRequest
-from gpufit.sources.measure.campaign import ProfileRequest
 from gpufit.sources.measure.protocol import CellKey
+from gpufit.sources.measure.request import ProfileRequest
 
 
 class RunRequest(Record, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import torch
 from torch.nn.modules import module as torch_module
 
 from gpufit.memory.replay import Category, Label
-from gpufit.profile.record import FIRST_STEP
+from gpufit.profile.peaks import FIRST_STEP
 from gpufit.sources.measure.storages import address_of, storages_within
 
 OUTSIDE = "between forwards"

@@ -13,7 +13,8 @@ from torch.nn.modules import module as torch_module
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpufit.memory.replay import Category
-from gpufit.profile.record import ComputeDtype, DtypeShare, Phase, Precision, Quantization
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.storages import Storage, dtype_name, storage_of, storages_within, tensors_within, unfolds
 from gpufit.sources.model_files.gguf import is_block_type

@@ -8,18 +8,11 @@ sends a further Grid, or closes the worker's standard input, which ends it at on
 
 from __future__ import annotations
 
-from gpufit.profile.record import (
-    Cell,
-    Count,
-    DtypeShare,
-    Engine,
-    Environment,
-    ModelInfo,
-    PhasePeak,
-    Precision,
-    Record,
-    Size,
-)
+from gpufit.profile.base import Count, Record, Size
+from gpufit.profile.cells import Cell
+from gpufit.profile.environment import Engine, Environment, ModelInfo
+from gpufit.profile.peaks import PhasePeak
+from gpufit.profile.precision import DtypeShare, Precision
 
 
 class CellKey(Record, frozen=True, kw_only=True):

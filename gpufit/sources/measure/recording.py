@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpufit.memory.replay import Event, Peak
-from gpufit.profile.record import DeviceReading, NamedSize
+from gpufit.profile.peaks import DeviceReading, NamedSize
 
 OUTSIDE = "outside of operations"
 """Where torch's bindings make something themselves: a Python number among arguments, a tensor of Python values."""

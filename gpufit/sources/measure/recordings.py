@@ -16,7 +16,8 @@ import msgspec
 
 from gpufit.memory.replay import Given, Label
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Environment, PhasePeak
+from gpufit.profile.environment import Environment
+from gpufit.profile.peaks import PhasePeak
 from gpufit.sources.measure.cuda import CudaRecorder
 from gpufit.sources.measure.cuda_history import Block, Counters, History
 from gpufit.sources.measure.device import Device, environment

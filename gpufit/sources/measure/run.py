@@ -10,17 +10,9 @@ from typing import Any
 
 from gpufit.memory.replay import Category, Given, Label, Replay, Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    END_OF_PHASE,
-    DeviceReading,
-    Evidence,
-    Measured,
-    Moment,
-    NamedSize,
-    Parts,
-    Phase,
-    PhasePeak,
-)
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import END_OF_PHASE, DeviceReading, Moment, NamedSize, Parts, Phase, PhasePeak
 from gpufit.sources.measure.cuda_accounting import account, known_blocks, moment_parts
 from gpufit.sources.measure.drivers.base import Driver
 from gpufit.sources.measure.observer import Observer

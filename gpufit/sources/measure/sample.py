@@ -14,7 +14,8 @@ import torch
 from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Category
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Phase
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.loading import text_config
 from gpufit.sources.measure.protocol import Loaded, Made, Planned, Prepared, Prompt
 from gpufit.sources.measure.session import PlannedRun, Session, autocast, driver_for

@@ -15,7 +15,9 @@ import torch
 from gpufit.errors import TooLargeError, UsageError
 from gpufit.memory.replay import Given, Label, Window, replay
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Engine, Measured, ModelInfo, Phase, PhasePeak
+from gpufit.profile.cells import Measured
+from gpufit.profile.environment import Engine, ModelInfo
+from gpufit.profile.peaks import Phase, PhasePeak
 from gpufit.sources.measure import loading
 from gpufit.sources.measure.cuda_accounting import account, known_blocks
 from gpufit.sources.measure.cuda_history import CudaRecording

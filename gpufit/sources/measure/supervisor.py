@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gpufit.errors import GpufitError, MeasurementError, TooLargeError, UnreadableInputError, UsageError
-from gpufit.profile.record import Cell, Failed, Outcome, OutOfMemory
+from gpufit.profile.cells import Cell, Failed, Outcome, OutOfMemory
 from gpufit.sources.measure.process import Worker
 from gpufit.sources.measure.protocol import (
     CellEnded,

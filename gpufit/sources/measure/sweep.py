@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from gpufit.profile.record import Cell, Failed, Measured, Outcome, OutOfMemory, Skipped, Workload
+from gpufit.profile.cells import Cell, Failed, Measured, Outcome, OutOfMemory, Skipped
+from gpufit.profile.workload import Workload
 from gpufit.sources.measure.protocol import CellKey
 
 MOST_FAILURES = 3

@@ -19,7 +19,8 @@ import msgspec  # noqa: I001 (the environment has to be set before anything else
 
 from gpufit.errors import GpufitError, MeasurementError, TooLargeError, UnreadableInputError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Cell, Failed, Measured, OutOfMemory, Outcome, Phase
+from gpufit.profile.cells import Cell, Failed, Measured, OutOfMemory, Outcome
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.protocol import (
     CellEnded,
     CellKey,

@@ -7,6 +7,7 @@ import hashlib
 from pathlib import Path
 
 from gpufit.errors import UnreadableInputError, unreadable
+from gpufit.files import readable_name
 from gpufit.sources.model_files import folder, gguf, hub, safetensors
 from gpufit.sources.model_files.record import ModelFiles, StoredTensor
 from gpufit.units import MIB
@@ -40,7 +41,7 @@ def kind_of(text: str) -> Kind:
 
     Raises UnreadableInputError when it can be neither.
     """
-    if text != text.encode(errors="replace").decode():
+    if text != readable_name(text):
         raise UnreadableInputError(f"{text!a}: the name is not UTF-8 text, which a profile could not hold; rename it")
     path = Path(text)
     try:

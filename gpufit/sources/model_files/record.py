@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpufit.profile.record import DtypeShare
+from gpufit.profile.precision import DtypeShare
 
 
 @dataclass(frozen=True, slots=True)

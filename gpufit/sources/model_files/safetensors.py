@@ -13,7 +13,7 @@ import msgspec
 
 from gpufit.architecture.tensors import DTYPE_BITS
 from gpufit.errors import UnreadableInputError, unreadable
-from gpufit.profile.record import Size
+from gpufit.profile.base import Size
 from gpufit.sources.model_files.record import StoredTensor
 
 LARGEST_HEADER_BYTES = 100_000_000

@@ -14,7 +14,8 @@ import msgspec
 
 from gpufit.memory.replay import Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import FIRST_STEP, Evidence, Phase, PhasePeak
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import FIRST_STEP, Phase, PhasePeak
 from gpufit.sources.measure.recording import Recording
 from gpufit.sources.measure.run import PhaseSpan, RunPlan, peaks, recorded_run
 from gpufit.sources.measure.storages import ResidentModel

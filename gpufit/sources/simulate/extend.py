@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import msgspec
 
 from gpufit.errors import MeasurementError
-from gpufit.profile.record import END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
+from gpufit.profile.peaks import END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
 
 Phases = tuple[PhasePeak, ...]
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gpufit.memory.allocator import Usage, simulate
 from gpufit.memory.replay import Event, Given, Window
-from gpufit.profile.record import DeviceReading, Phase, PhasePeak
+from gpufit.profile.peaks import DeviceReading, Phase, PhasePeak
 
 SOURCE = "caching allocator, by its rules"
 """Where these readings come from; docs/allocator.md says which rules."""

@@ -14,18 +14,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gpufit.memory.replay import Event, Window
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import (
-    ComputeDtype,
-    DeviceInfo,
-    DtypeShare,
-    Engine,
-    Evidence,
-    Measured,
-    Parts,
-    Phase,
-    PhasePeak,
-    Precision,
-)
+from gpufit.profile.cells import Measured
+from gpufit.profile.environment import DeviceInfo, Engine
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Parts, Phase, PhasePeak
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision
 from gpufit.sources.measure import loading
 from gpufit.sources.measure.device import environment
 from gpufit.sources.measure.dispatch import DispatchRecorder

@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Parts
+from gpufit.profile.peaks import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.part_groups import part_bytes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from rich.text import Text
 
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 
 SIGNS: Mapping[Evidence, str] = {
     Evidence.MEASURED: "●",

@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.report.curve_chart import PHASE_COLOURS, size_tick
 from gpufit.report.growth import GrowthDocument
 from gpufit.report.growth_chart import KNEE, draws, even, extent, knee_of, stretches

@@ -9,8 +9,9 @@ from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
+from gpufit.files import readable_name
 from gpufit.report.cells import printable
-from gpufit.report.profiles import ProfileRow, ProfilesDocument, readable
+from gpufit.report.profiles import ProfileRow, ProfilesDocument
 from gpufit.report.profiles_text import cell_signs, cell_words, minute_text
 from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
@@ -34,7 +35,7 @@ class Entry:
 
 def entries(document: ProfilesDocument, marked: Sequence[str], opened: int) -> tuple[Entry, ...]:
     """The lines, with the marks of those to be compared."""
-    marks = dict(zip(map(readable, marked), "AB", strict=False))
+    marks = dict(zip(map(readable_name, marked), "AB", strict=False))
     return tuple(Entry(row, marks.get(row.profile, ""), at == opened) for at, row in enumerate(document.profiles))
 
 

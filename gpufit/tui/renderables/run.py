@@ -10,7 +10,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Cell, Measured, Parts, PhasePeak
+from gpufit.profile.cells import Cell, Measured
+from gpufit.profile.peaks import Parts, PhasePeak
 from gpufit.report.run_text import cell_line
 from gpufit.sources.measure.events import RunRequest
 from gpufit.tui import run_state

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 
 VERDICT_WORDS: dict[Verdict, str] = {
     Verdict.FITS: "even the upper bound of the need is inside the card's capacity",

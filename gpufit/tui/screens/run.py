@@ -13,7 +13,8 @@ from textual.widget import Widget
 from textual.widgets import Button
 
 from gpufit.flows import default_shape
-from gpufit.profile.record import Evidence, Profile
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.record import Profile
 from gpufit.report.run_text import estimate_line, summary_lines
 from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
 from gpufit.tui import run_state, state

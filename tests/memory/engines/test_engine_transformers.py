@@ -14,12 +14,13 @@ from gpufit.architecture.record import Architecture
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
 from gpufit.errors import UsageError
-from gpufit.memory.engines.transformers.forward import Run
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import highest_moment
 from gpufit.memory.terms import Knees, Shape, units_at
-from gpufit.profile.record import Parts, Phase, PhaseModel
+from gpufit.profile.memory_model import PhaseModel
+from gpufit.profile.peaks import Parts, Phase
 from gpufit.profile.store import load_profile
 
 FACTS = Path(__file__).resolve().parents[2] / "facts"

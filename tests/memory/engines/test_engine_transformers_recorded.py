@@ -11,12 +11,13 @@ from gpufit.architecture.quantization.loaded import tensors_of_config
 from gpufit.architecture.record import Component
 from gpufit.architecture.registry import architecture_of
 from gpufit.architecture.tensors import in_loading_order
-from gpufit.memory.engines.transformers.forward import Run
 from gpufit.memory.engines.transformers.model import phases, resident
+from gpufit.memory.engines.transformers.passes import Run
 from gpufit.memory.engines.transformers.rules import rules_of
 from gpufit.memory.predict import predict_untested
 from gpufit.memory.terms import Knees, Shape
-from gpufit.profile.record import Evidence, Measured
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
 from gpufit.profile.store import load_profile
 
 RECORDED = Path(__file__).resolve().parents[2] / "facts" / "profiles" / "architectures"

@@ -21,7 +21,7 @@ from gpufit.architecture.tensors import total_bytes
 from gpufit.memory.engines.transformers.layout import layout_of
 from gpufit.memory.engines.transformers.ranks import PLANS, Part, kv_share, refusal
 from gpufit.memory.engines.transformers.rules import rules_of
-from gpufit.profile.record import Layout
+from gpufit.profile.layout import Layout
 from gpufit.sources.estimate.weights import weights_in_memory
 from gpufit.sources.model_files.headers import open_headers
 

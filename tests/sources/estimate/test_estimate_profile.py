@@ -17,7 +17,10 @@ from gpufit.memory.engines.transformers.rules import default_attention, lacks
 from gpufit.memory.predict import predict
 from gpufit.memory.terms import Shape
 from gpufit.profile import codec
-from gpufit.profile.record import Evidence, Measured, Phase, Profile
+from gpufit.profile.cells import Measured
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import Phase
+from gpufit.profile.record import Profile
 from gpufit.profile.store import load_profile
 from gpufit.sources.estimate.profile import estimate
 from gpufit.sources.estimate.request import EstimateRequest

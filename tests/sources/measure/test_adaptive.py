@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from gpufit.memory.fit import GOOD_ENOUGH, fit_memory_model
 from gpufit.memory.terms import Knees
-from gpufit.profile.record import Cell, OutOfMemory, Phase, Workload
+from gpufit.profile.cells import Cell, OutOfMemory
+from gpufit.profile.peaks import Phase
+from gpufit.profile.workload import Workload
 from gpufit.sources.measure.adaptive import MORE_CELLS, first_cells, next_round
 from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import ended, grid

@@ -16,7 +16,7 @@ from architectures import VOCABULARY as V
 from measure_plan import cached, kept, make_decoder
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.drivers.encoder import Encoder
 from gpufit.sources.measure.storages import resident_model
 

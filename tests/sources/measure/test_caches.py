@@ -14,7 +14,7 @@ from test_loading import make_job, save_config
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase, PhasePeak
+from gpufit.profile.peaks import Phase, PhasePeak
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
 from gpufit.sources.measure.kinds import Kind
 from gpufit.sources.measure.precision import observe

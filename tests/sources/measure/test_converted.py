@@ -19,7 +19,7 @@ import torch
 from model_files import SMOLLM2, need
 
 from gpufit.datadir import converted_dir
-from gpufit.profile.record import DtypeShare
+from gpufit.profile.precision import DtypeShare
 from gpufit.sources.measure.converted import (
     MANIFEST,
     MOST_COPIES,

@@ -11,7 +11,8 @@ from model_files import LLAMA
 from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Event, Given, Label, Window, replay
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, NamedSize, Phase
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import NamedSize, Phase
 from gpufit.sources.measure.cpu import CpuRecorder, Row, read_event_tree
 from gpufit.sources.measure.recording import Recording, bytes_by_operation, largest_temporaries
 from gpufit.sources.measure.run import measure_cell, recorded_run

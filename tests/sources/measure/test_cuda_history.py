@@ -14,7 +14,7 @@ import pytest
 
 from gpufit.errors import MeasurementError
 from gpufit.memory.replay import Event, Given, Label, Peak, Window, replay
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.cuda_accounting import (
     COUNTER,
     account,

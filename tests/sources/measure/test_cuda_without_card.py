@@ -151,7 +151,9 @@ def test_a_full_card_met_outside_the_allocator_is_an_out_of_memory(text: str) ->
 def test_a_kept_run_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     """A made-up run of two events, to hold the file format; real ones are made by scripts/gpu-check."""
     from gpufit.memory.replay import Event, Given, Label
-    from gpufit.profile.record import DeviceInfo, Environment, Evidence, Parts, Phase, PhasePeak
+    from gpufit.profile.environment import DeviceInfo, Environment
+    from gpufit.profile.evidence import Evidence
+    from gpufit.profile.peaks import Parts, Phase, PhasePeak
     from gpufit.sources.measure.cuda_history import Block, Counters, read_history
     from gpufit.sources.measure.recordings import KeptRun, columns, load_run, save_run
     from gpufit.sources.measure.run import PhaseSpan

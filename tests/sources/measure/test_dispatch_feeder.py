@@ -16,7 +16,7 @@ from torchao.quantization import Int8WeightOnlyConfig, quantize_
 
 from gpufit.memory.replay import Event, Peak, Window, replay
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import DeviceReading
+from gpufit.profile.peaks import DeviceReading
 from gpufit.sources.measure.cpu import CpuRecorder
 from gpufit.sources.measure.dispatch import DispatchRecorder
 from gpufit.sources.measure.observer import Observer

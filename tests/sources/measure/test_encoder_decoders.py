@@ -11,7 +11,7 @@ from architectures import ARCHITECTURES, VOCABULARY
 from measure_plan import cached, kept, lengths, measure
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.caches import DEFAULT, CacheChoice
 from gpufit.sources.measure.drivers.encoder_decoder import EncoderDecoder, start_token
 from gpufit.sources.measure.drivers.speech import Speech

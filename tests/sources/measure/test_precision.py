@@ -13,7 +13,8 @@ from model_files import LLAMA, LLAMA_PARAMETERS
 from packaging.version import Version
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import ComputeDtype, DtypeShare, Phase, Precision, Quantization
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import ComputeDtype, DtypeShare, Precision, Quantization
 from gpufit.sources.measure.drivers.autocast import Autocast
 from gpufit.sources.measure.precision import DtypeTrace, findings, observe, quantization_of
 from gpufit.sources.measure.run import measure_cell

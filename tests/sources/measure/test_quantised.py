@@ -24,7 +24,8 @@ from test_loading import make_job
 
 from gpufit.errors import MeasurementError, UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase, Precision
+from gpufit.profile.peaks import Phase
+from gpufit.profile.precision import Precision
 from gpufit.sources.measure.loading import load, plan_load
 from gpufit.sources.measure.quantization import check_quantization
 from gpufit.sources.measure.session import Session, open_session, plan

@@ -8,7 +8,7 @@ import torch
 from measure_plan import make_plan
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import END_OF_PHASE, Parts, Phase, PhasePeak
+from gpufit.profile.peaks import END_OF_PHASE, Parts, Phase, PhasePeak
 from gpufit.sources.measure.run import measure_cell
 from gpufit.sources.measure.sites import site_names
 from gpufit.sources.measure.storages import resident_model

@@ -5,7 +5,9 @@ from builders import make_cell, make_profile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpufit.profile.record import Cell, Failed, Outcome, OutOfMemory, Phase, Skipped, Workload
+from gpufit.profile.cells import Cell, Failed, Outcome, OutOfMemory, Skipped
+from gpufit.profile.peaks import Phase
+from gpufit.profile.workload import Workload
 from gpufit.sources.measure.protocol import CellKey
 from gpufit.sources.measure.sweep import (
     MOST_FAILURES,

@@ -14,7 +14,8 @@ from test_loading import make_job, save_config
 
 from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Measured, Phase, PhasePeak
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Phase, PhasePeak
 from gpufit.sources.measure.drivers.vision_language import VisionLanguage
 from gpufit.sources.measure.images import NO_IMAGES, Images, plan_images
 from gpufit.sources.measure.loading import plan_load

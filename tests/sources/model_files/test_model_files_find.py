@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gpufit.errors import UnreadableInputError
-from gpufit.profile.record import DtypeShare
+from gpufit.profile.precision import DtypeShare
 from gpufit.sources.model_files.find import find_model, fingerprint
 from gpufit.sources.model_files.record import dtype_shares
 

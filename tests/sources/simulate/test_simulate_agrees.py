@@ -12,7 +12,8 @@ from releases import needs_release_read
 from simulated import open_simulation, save_config
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Evidence, PhasePeak
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import PhasePeak
 from gpufit.sources.measure.dispatch import DispatchRecorder
 from gpufit.sources.measure.run import RunPlan, timed_run, tracked_run
 from gpufit.sources.measure.sites import site_names

@@ -11,7 +11,7 @@ from simulated import open_simulation, save_config
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from gpufit.errors import UsageError
-from gpufit.profile.record import DtypeShare
+from gpufit.profile.precision import DtypeShare
 
 pytestmark = pytest.mark.model
 

@@ -10,7 +10,7 @@ from releases import needs_release_read
 from simulated import open_simulation, save_config, whole_run, without_readings
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import PhasePeak
+from gpufit.profile.peaks import PhasePeak
 
 pytestmark = pytest.mark.model
 

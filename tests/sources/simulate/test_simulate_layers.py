@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpufit.errors import MeasurementError
-from gpufit.profile.record import END_OF_PHASE, FIRST_STEP, Evidence, Moment, Parts, Phase, PhasePeak
+from gpufit.profile.evidence import Evidence
+from gpufit.profile.peaks import END_OF_PHASE, FIRST_STEP, Moment, Parts, Phase, PhasePeak
 from gpufit.sources.simulate.extend import Further, extend, extended_steps
 from gpufit.sources.simulate.layers import FEWEST_REPEATS, Pattern, pattern_of
 

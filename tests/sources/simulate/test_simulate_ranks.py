@@ -15,7 +15,8 @@ from model_files import REPOSITORY
 from releases import needs_release_read
 from simulated import save_config
 
-from gpufit.profile.record import Measured, Parts
+from gpufit.profile.cells import Measured
+from gpufit.profile.peaks import Parts
 from gpufit.profile.store import load_profile
 
 pytestmark = pytest.mark.model

@@ -11,7 +11,7 @@ from gpufit.architecture.record import Architecture, Component, Kind
 from gpufit.architecture.tensors import FLOATS, LoadedTensor
 from gpufit.memory.engines.transformers.ranks import is_divided, kv_share, refusal
 from gpufit.memory.engines.transformers.rules import Rules
-from gpufit.profile.record import Layout, Shard
+from gpufit.profile.layout import Layout, Shard
 
 RANKS = (2, 4, 8)
 """Ranks that are told: as many as servers have cards."""

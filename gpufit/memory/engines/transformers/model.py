@@ -10,28 +10,12 @@ import msgspec
 
 from gpufit.architecture.record import Architecture
 from gpufit.memory.allocator import Settings, handed_out, rounded_size, simulate
-from gpufit.memory.engines.transformers.forward import (
-    FIRST,
-    PROMPT,
-    SINGLE,
-    STEP,
-    Extent,
-    Forward,
-    Run,
-    keeps_tables,
-    phase_of,
-)
+from gpufit.memory.engines.transformers.forward import keeps_tables, told
 from gpufit.memory.engines.transformers.kernels import Kernels
+from gpufit.memory.engines.transformers.passes import FIRST, PROMPT, SINGLE, STEP, Extent, Forward, Run, phase_of
 from gpufit.memory.replay import Event, Window
-from gpufit.profile.record import (
-    END_OF_PHASE,
-    FIRST_STEP,
-    Coefficient,
-    MomentModel,
-    PartModel,
-    Parts,
-    PhaseModel,
-)
+from gpufit.profile.memory_model import Coefficient, MomentModel, PartModel, PhaseModel
+from gpufit.profile.peaks import END_OF_PHASE, FIRST_STEP, Parts
 
 MOST_SIMULATED = 50_000
 """Tensors up to which the allocator is asked block by block; of more (experts one by one) each is rounded by itself,
@@ -89,31 +73,25 @@ def phases(model: Architecture, run: Run, kept: Parts) -> tuple[PhaseModel, ...]
         for part, size in msgspec.structs.asdict(kept).items()
         if size
     )
-    prompt = _told(model, run, PROMPT)
+    prompt = told(model, run, PROMPT)
     found = [_phase(PROMPT, model, constant, prompt.tape.moments(), prompt)]
     if model.generates:
-        step = _told(model, run, STEP)
+        step = told(model, run, STEP)
         moments = step.tape.moments()
         slides = model.sliding_window is not None and run.rules.sliding_cache
         if slides or run.rules.outputs_outlive_step:
-            first = _told(model, run, FIRST).tape.moments()
+            first = told(model, run, FIRST).tape.moments()
             moments += tuple(msgspec.structs.replace(one, site=FIRST_STEP + one.site) for one in first)
         found.append(_phase(STEP, model, constant, moments, step))
     return tuple(found)
 
 
-def _told(model: Architecture, run: Run, extent: Extent) -> Forward:
-    forward = Forward(model, run, extent)
-    forward.tell()
-    return forward
-
-
 def _phase(
-    extent: Extent, model: Architecture, kept: Sequence[PartModel], moments: Sequence[MomentModel], told: Forward
+    extent: Extent, model: Architecture, kept: Sequence[PartModel], moments: Sequence[MomentModel], forward: Forward
 ) -> PhaseModel:
-    ends = told.tape.end(END_OF_PHASE)
+    ends = forward.tape.end(END_OF_PHASE)
     found = tuple(_with(one, kept) for one in (*moments, ends))
-    kernels = told.run.kernels
+    kernels = forward.run.kernels
     doubted = kernels.doubt_bytes or kernels.doubted_kv_share
     return PhaseModel(
         phase=phase_of(extent, model),

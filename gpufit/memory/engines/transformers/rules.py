@@ -46,6 +46,9 @@ NOT_GROUPED = ("dbrx", "jetmoe", "longcat_flash", "nllb_moe", "switch_transforme
 ALL_EXPERTS = ("llama4", "llama4_text")
 """Families that send every token through every expert (`Llama4TextMoe` in modeling_llama4.py)."""
 
+OWNERS_OF_TABLES = ("llama",)
+"""Families whose rotary tables went away with Llama's."""
+
 HYBRID_CACHE = ("cohere2", "gemma2", "gemma3", "gemma3_text", "gemma4", "gemma4_text")
 """Families that before 4.56 cache all tokens of an answer from its start, windows and all (`cache_implementation =
 "hybrid"` in their configurations of 4.50)."""

@@ -13,7 +13,7 @@ from gpufit.memory.engines.vllm.encoder import EncoderProfile, encoder_profile
 from gpufit.memory.engines.vllm.lora import adapts_experts
 from gpufit.memory.engines.vllm.settings import Batch, Device, Settings
 from gpufit.memory.engines.vllm.versions import OWN_KERNEL, Rules, Sampler
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.units import GIB, MIB
 
 ITEM = 2

@@ -24,7 +24,7 @@ from gpufit.memory.engines.vllm.lora_models import (
 )
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.memory.engines.vllm.weights import VOCABULARY_STEP, Ranks, elements_per_rank
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.units import MIB, format_size
 
 _COUNTED = (0, 8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpufit.memory.engines.base import Amount, Part, around, exactly
 from gpufit.memory.engines.vllm.settings import Batch, Device, Settings
 from gpufit.memory.engines.vllm.versions import Graphs, Rules
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.units import GIB, MIB
 
 _OLD_DEFINITION = (0, 6, 5)

@@ -19,7 +19,7 @@ from gpufit.memory.engines.vllm.settings import Batch, Device, Settings, batch_o
 from gpufit.memory.engines.vllm.stages import fullest_stage, stage_shape
 from gpufit.memory.engines.vllm.versions import Rules
 from gpufit.memory.engines.vllm.weights import weights_per_rank
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.units import GIB, MIB
 
 

@@ -13,7 +13,7 @@ from gpufit.memory.allocator import Settings as AllocatorSettings
 from gpufit.memory.engines.base import Part, around
 from gpufit.memory.engines.vllm.precision import Precision
 from gpufit.memory.engines.vllm.rope import rope_table_sizes
-from gpufit.profile.record import Evidence
+from gpufit.profile.evidence import Evidence
 from gpufit.units import format_size
 
 VOCABULARY_STEP = 64

@@ -8,7 +8,7 @@ import torch
 
 from gpufit.memory.replay import Category
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 
 
 class Watch(Protocol):

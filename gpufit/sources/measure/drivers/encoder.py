@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gpufit.memory.terms import Shape
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.drivers.base import PROBE_TOKENS, Watch, token_ids
 
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import torch
 
-from gpufit.profile.record import Phase
+from gpufit.profile.peaks import Phase
 from gpufit.sources.measure.drivers.base import Watch, cache_of
 
 _CACHE_NAMES = ("cache", "past_key_values", "cache_params", "state")

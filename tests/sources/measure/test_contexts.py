@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from gpufit.errors import UsageError
-from gpufit.sources.measure.campaign import ProfileRequest, _contexts
+from gpufit.sources.measure.contexts import contexts_of
 from gpufit.sources.measure.protocol import Planned
+from gpufit.sources.measure.request import ProfileRequest
 
 
 def contexts(new_tokens: int = 8, asked: tuple[int, ...] | None = None, **planned: object) -> tuple[int, ...]:
     settings: dict[str, object] = {"architecture": "A", "generates": True, "position_limit": None}
-    return _contexts(ProfileRequest(model="m", contexts=asked), Planned(**(settings | planned)), new_tokens)
+    return contexts_of(ProfileRequest(model="m", contexts=asked), Planned(**(settings | planned)), new_tokens)
 
 
 def test_the_default_contexts_go_as_far_as_the_positions() -> None:
