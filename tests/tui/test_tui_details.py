@@ -168,7 +168,7 @@ class TestHeader:
     def test_without_an_answer_names_the_question(self) -> None:
         text = header(make_loaded(), make_state(), None).plain
         assert "tiny-llama · transformers 5.24.0 · profile of AMD EPYC" in text
-        assert "context 512 x 4 at once: no answer" in text
+        assert "context 512 + 4 new x 4 at once: no answer" in text
 
     def test_problems_are_a_line_each_and_counted_past_three(self) -> None:
         assert problem_lines(["a", "b"]).plain == "! a\n! b"
