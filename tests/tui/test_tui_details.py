@@ -212,7 +212,9 @@ class TestPages:
         text = empty_page("profiles/", []).plain
         assert "No profile yet" in text
         assert "gpufit profile MODEL" in text
-        assert "key 8 opens a form" in text
+        assert "1 and then i: type a model's name or a profile's file" in text
+        assert "8: the form" in text
+        assert empty_page("profiles/", [], here_imports=True).plain.splitlines()[4].startswith("i: type")
 
     def test_the_empty_page_says_what_could_not_be_read(self) -> None:
         text = empty_page("profiles/", ["x.json: not a profile"]).plain

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from rich.console import Group
 from rich.table import Column, Table
 from rich.text import Text
 
+from gpufit.datadir import profiles_dir
 from gpufit.files import readable_name
 from gpufit.report.cells import printable
 from gpufit.report.profiles import ProfileRow, ProfilesDocument
@@ -17,9 +19,11 @@ from gpufit.report.summary import precision_lines
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, WARNING
+from gpufit.tui.state import View
 from gpufit.units import format_size, format_tokens
 
 _LABEL_WIDTH = 12
+_RUN = tuple(View).index(View.RUN) + 1
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,9 @@ def _device(entry: Entry) -> str:
 
 COLUMNS: tuple[ListColumn[Entry], ...] = (
     ListColumn(title="", text=_sign, style=lambda entry: STRONG),
-    ListColumn(title="model", text=lambda entry: entry.row.model.name, most=22, style=lambda entry: STRONG),
+    ListColumn(
+        title="model", text=lambda entry: entry.row.model.name, most=22, by_its_end=True, style=lambda entry: STRONG
+    ),
     ListColumn(
         title="evidence",
         text=lambda entry: evidence_text(entry.row.evidence),
@@ -67,9 +73,16 @@ COLUMNS: tuple[ListColumn[Entry], ...] = (
         title="engine",
         text=lambda entry: f"{entry.row.engine.name} {entry.row.engine.version}",
         style=lambda entry: DIM,
+        importance=5,
+    ),
+    ListColumn(
+        title="file",
+        text=lambda entry: entry.row.profile,
+        most=22,
+        by_its_end=True,
+        style=lambda entry: DIM,
         importance=4,
     ),
-    ListColumn(title="file", text=lambda entry: entry.row.profile, style=lambda entry: DIM, importance=5),
 )
 """Left to right; `•` stands before the open one."""
 
@@ -84,14 +97,23 @@ def title(count: int, unfinished: int, marked: int) -> Text:
     return text.append(marks[marked], PLAIN)
 
 
-def details(entry: Entry) -> Group:
-    """Everything about one profile that its line has no room for."""
+def details(entry: Entry, kept: bool = True) -> Group:
+    """Everything about one profile that its line has no room for; `kept`: it is a file, and not only on show."""
     grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
     for label, value in _lines(entry):
         grid.add_row(Text(label), Text(printable(value)))
+    if not kept:
+        grid.add_row(Text("kept", WARNING), Text(printable(not_kept(entry.row)), WARNING))
     why = entry.row.why_not
     state = Text(why or "enter opens it: every screen then asks this profile", WARNING if why else DIM)
     return Group(Text(printable(entry.row.model.name), TITLE), state, grid)
+
+
+def not_kept(row: ProfileRow) -> str:
+    """What becomes of an estimate that was only opened, and what keeps it."""
+    name = row.model.name.replace("/", "--")
+    command = shlex.join(["gpufit", "estimate", row.profile, "--save", str(profiles_dir() / f"{name}.json")])
+    return f"no, it is gone on quit; screen {_RUN} (start: estimate) writes it, or {command}"
 
 
 def _lines(entry: Entry) -> Iterator[tuple[str, str]]:
