@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -139,11 +140,20 @@ class TestLines:
             "AMD EPYC, 24.00 GiB",
             "transformers 5.24.0 (sdpa)",
             "LlamaForCausalLM, 128,000,000 parameters, positions to 32k",
-            "2 measured, 2 out of memory, 1 failed, 1 skipped; unfinished: gpufit profile --resume",
+            "2 measured, 2 out of memory, 1 failed, 1 skipped",
             "context 512 + 4 new x 1 at once",
             "finding: stored Q4_1, resident float16: dequantised at load",
         ):
             assert part in text
+
+    def test_an_unfinished_one_names_the_command_that_goes_on(self) -> None:
+        source = make_profile().model.source
+        for evidence, words in ((Evidence.MEASURED, "profile {} -o p.json --resume goes on"),
+                                (Evidence.SIMULATED, "simulate {} -o p.json --force makes it anew")):  # fmt: skip
+            loaded = make_loaded(make_profile(evidence=evidence, complete=False), "p.json")
+            text = " ".join(plain(details(lines((loaded,), opened=0)[0]), 200).split())
+            assert "unfinished gpufit " + words.format(shlex.quote(source)) in text
+        assert "unfinished" not in plain(details(lines((make_loaded(),), opened=0)[0]))
 
     def test_what_cannot_answer_says_so(self) -> None:
         assert WHY in " ".join(plain(details(lines((unfinished(),))[0])).split())

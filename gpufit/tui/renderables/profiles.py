@@ -12,6 +12,7 @@ from rich.text import Text
 
 from gpufit.datadir import profiles_dir
 from gpufit.files import readable_name
+from gpufit.profile.evidence import Evidence
 from gpufit.report.cells import printable
 from gpufit.report.profiles import ProfileRow, ProfilesDocument
 from gpufit.report.profiles_text import cell_signs, cell_words, minute_text
@@ -109,6 +110,16 @@ def details(entry: Entry, kept: bool = True) -> Group:
     return Group(Text(printable(entry.row.model.name), TITLE), state, grid)
 
 
+def _goes_on(row: ProfileRow) -> str:
+    """What goes on with a run that ended early, settings given then beside it; on fake tensors it is made anew."""
+    simulated = row.evidence is Evidence.SIMULATED
+    command, how = ("simulate", "--force") if simulated else ("profile", "--resume")
+    line = shlex.join(["gpufit", command, row.model.source, "-o", row.profile, how])
+    return (
+        f"{line} {'makes it anew' if simulated else 'goes on'}, with the settings it began with; so does screen {_RUN}"
+    )
+
+
 def not_kept(row: ProfileRow) -> str:
     """What becomes of an estimate that was only opened, and what keeps it."""
     name = row.model.name.replace("/", "--")
@@ -127,7 +138,9 @@ def _lines(entry: Entry) -> Iterator[tuple[str, str]]:
     limit = "" if model.position_limit is None else f", positions to {format_tokens(model.position_limit)}"
     yield "model", f"{model.architecture}, {model.parameters:,} parameters{limit}"
     yield "from", model.source
-    yield "cells", cell_words(row) + ("; unfinished: gpufit profile --resume" if row.unfinished else "")
+    yield "cells", cell_words(row)
+    if row.unfinished:
+        yield "unfinished", _goes_on(row)
     if start is not None:
         new = f" + {start.new_tokens} new" if start.new_tokens > 1 else ""
         yield "starts at", f"context {format_tokens(start.context_tokens)}{new} x {start.concurrency} at once"
