@@ -7,6 +7,7 @@ paste with colours in it would type commands, `q` among them.
 from __future__ import annotations
 
 import sys
+import unicodedata
 from collections.abc import Iterable
 
 from textual._xterm_parser import XTermParser
@@ -51,9 +52,7 @@ def _beginning_of(mark: str, text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    return "".join(
-        one for one in text if one in _KEPT or (one >= " " and one != "\x7f" and not "\x80" <= one <= "\x9f")
-    )
+    return "".join(one for one in text if one in _KEPT or unicodedata.category(one) != "Cc")
 
 
 class _PasteSafeParser(XTermParser):
