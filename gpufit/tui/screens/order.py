@@ -61,8 +61,9 @@ class OrderScreen(QuestionScreen):
     def instead(self) -> Text | None:
         """Also where no card is left to list."""
         found = super().instead()
-        if found is None and not self.session.rows:
-            return header.nothing_listed(self.session.state)
+        document = self.session.document
+        if found is None and document is not None and not self.session.rows:
+            return header.nothing_listed(self.session.state, document)
         return found
 
     def exportable(self) -> Exportable | None:
