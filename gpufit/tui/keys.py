@@ -221,7 +221,7 @@ ORDER_FILE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the list"),
     Key(keys="tab", action="app.focus_next", shown="tab, shift+tab", words="the next, the last field; then the page"),
     Key(keys="shift+tab", action="app.focus_previous", shown="", words=""),
-    Key(keys="ctrl+s", action="app.export", shown="ctrl+s", footer="write", sign="ctrl+s",
+    Key(keys="ctrl+s", action="write", shown="ctrl+s", footer="write", sign="ctrl+s",
         words="write the order file: Markdown, JSON or a workbook", priority=True),
 )  # fmt: skip
 
