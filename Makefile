@@ -9,6 +9,9 @@ INSTALLED = $(VENV)/.installed
 HAS_CARD := $(wildcard /dev/nvidiactl /dev/kfd)
 CONSTRAINT = $(if $(HAS_CARD),,--constraint constraints/cpu.txt)
 
+# A file of tests a process, on every core; what measures a card has it alone.
+SIDE_BY_SIDE = -n logical --maxprocesses 8 --dist loadfile -m "not gpu"
+
 DEMO_MODEL = models/SmolLM2-135M-Instruct.Q4_1.gguf
 DEMO_PROFILE = profiles/SmolLM2-135M-Instruct.Q4_1.json
 
@@ -48,7 +51,8 @@ contracts:
 	$(BIN)/lint-imports
 
 tests:
-	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest $(SIDE_BY_SIDE)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest -m gpu
 
 bench: $(INSTALLED)
 	$(BIN)/python benchmarks/startup.py
@@ -66,7 +70,7 @@ screens-check: $(INSTALLED)
 lowest: models
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python -m pip install --quiet --constraint constraints/lowest.txt --editable ".[measure,dev]"
-	HF_HUB_OFFLINE=1 .venv-lowest/bin/python -m pytest
+	HF_HUB_OFFLINE=1 .venv-lowest/bin/python -m pytest $(SIDE_BY_SIDE)
 
 install: $(INSTALLED)
 

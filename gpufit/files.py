@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import secrets
-import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -62,7 +61,7 @@ def write_atomically(content: bytes, path: Path) -> Path | None:
         made = _make_folder(path, target)
         with temporary.open("xb") as file:
             if target.exists():
-                shutil.copymode(target, temporary)
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -210,7 +209,7 @@ def _is_still(path: Path, descriptor: int) -> bool:
 
 def _temporary(target: Path) -> Path:
     """A name for a file beside the target that nobody else has."""
-    return target.with_name(f"{_temporary_prefix(target)}{secrets.token_hex(8)}")
+    return target.with_name(f"{_temporary_prefix(target)}{os.urandom(8).hex()}")
 
 
 def _temporary_prefix(target: Path) -> str:

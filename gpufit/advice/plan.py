@@ -23,6 +23,15 @@ MOST_WORKERS = 100_000
 """An order names every worker's inputs; more cards than this are a slip of the keyboard."""
 
 
+class AskError(UsageError):
+    """What was asked of an order cannot be had."""
+
+    def __init__(self, words: str, option: str | None) -> None:
+        super().__init__(words)
+        self.option = option
+        """Which of `gpufit order`'s options is at fault, without its dashes; None where it is the scenario."""
+
+
 @dataclass(frozen=True)
 class Ask:
     """What a buyer asks of an order beside card and scenario."""
@@ -96,17 +105,19 @@ class Plan:
 
 
 def make_plan(ask: Ask, site: Site, rate: Throughput | NoThroughput) -> Plan:
-    """Spread the work. Raises UsageError for fewer workers than the concurrency needs, for more than an order lists,
+    """Spread the work. Raises AskError for fewer workers than the concurrency needs, for more than an order lists,
     and where no term was named and none follows."""
     workers = ask.workers or site.copies
     if workers < site.copies:
-        raise UsageError(
+        raise AskError(
             f"--workers {workers}: {site.copies} copies of the model are needed for that many sequences at once; lower "
-            "--concurrency, or leave --workers out"
+            "--concurrency, or leave --workers out",
+            "workers",
         )
     if workers > MOST_WORKERS:
-        raise UsageError(
-            f"{workers} workers are more than an order lists ({MOST_WORKERS}): lower --concurrency or --workers"
+        raise AskError(
+            f"{workers} workers are more than an order lists ({MOST_WORKERS}): lower --concurrency or --workers",
+            "workers" if ask.workers else None,
         )
     hours = None
     if ask.volume.stated and isinstance(rate, Throughput):
@@ -131,7 +142,7 @@ def _term(ask: Ask, rate: Throughput | NoThroughput, hours: Hours | None) -> int
         return shortest_term(hours) or TERMS[-1]
     purposes = ", ".join(f"{days} ({words})" for days, words in PURPOSES.items())
     why = "no volume of work was stated (--inputs N)" if isinstance(rate, Throughput) else rate.why
-    raise UsageError(f"no term follows: {why}; name one with --term, days: {purposes}")
+    raise AskError(f"no term follows: {why}; name one with --term, days: {purposes}", "term")
 
 
 def _option(

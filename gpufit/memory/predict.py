@@ -18,6 +18,7 @@ from gpufit.profile.evidence import Evidence, weakest
 from gpufit.profile.memory_model import MemoryModel, MomentModel, PartModel, PhaseModel
 from gpufit.profile.peaks import Parts, Phase, PhasePeak
 from gpufit.profile.record import Profile
+from gpufit.units import counted
 
 SMALLEST_GROWTH_ERROR = 0.01
 """No fit of what grows is trusted further than this, however well it met the cells it was tested on (assumed)."""
@@ -96,12 +97,18 @@ def predict(profile: Profile, shape: Shape) -> tuple[PhasePrediction, ...]:
         seen = observed(profile, shape)
         if seen is not None:
             return seen
-        raise UsageError(
-            f"the profile has too few measured cells ({len(profile.measured_cells)}) to answer for context "
-            f"{shape.context_tokens} at concurrency {shape.concurrency}: {_more_cells(profile)}"
-        )
+        raise UsageError(_no_answer(profile, shape))
     model = profile.memory_model
     return (_exact(profile.load), *(_predict_phase(profile, model, one, shape) for one in model.phases))
+
+
+def _no_answer(profile: Profile, shape: Shape) -> str:
+    """Why a profile without a memory model does not answer, in words."""
+    many, asked = len(profile.measured_cells), f"context {shape.context_tokens} at concurrency {shape.concurrency}"
+    if profile.complete:
+        return f"the profile has too few measured cells ({many}) to answer for {asked}: {_more_cells(profile)}"
+    answer = f"{counted(many, 'cell')} {'answers' if many == 1 else 'answer'}"
+    return f"the profile is unfinished: only its {answer} so far, not {asked}; gpufit profile --resume finishes it"
 
 
 def _more_cells(profile: Profile) -> str:

@@ -122,6 +122,14 @@ class CardRow(Record, frozen=True, kw_only=True):
     """Why the verdict is what it is, in words, where the bytes alone would say that it fits: a dtype that the card
     lacks, or a run that ran out of memory there."""
 
+    @property
+    def room_bytes(self) -> int | None:
+        """Headroom of the fullest device of the first arrangement, or where none serves of one card by itself; None
+        where the capacity is not known."""
+        if not self.arrangements or self.capacity_bytes is None:
+            return self.headroom_bytes
+        return self.capacity_bytes - self.arrangements[0].need_bytes
+
 
 class FitDocument(Record, frozen=True, kw_only=True):
     """A profile against the catalog."""

@@ -193,6 +193,10 @@ def _notes(profile: Profile, shape: Shape) -> list[str]:
     notes += [*profile.notes, *profile.environment.flags]
     if not profile.complete:
         notes.append(f"the profile is unfinished: {counted(len(profile.measured_cells), 'cell')} measured so far")
+    if profile.memory_model is None:
+        notes.append(
+            "without a memory model the most sequences and the longest context are the largest that ran: more may fit"
+        )
     limits = [cell for cell in profile.cells if isinstance(cell.outcome, OutOfMemory)]
     if limits:
         smallest = min(limits, key=lambda cell: cell.context_tokens * cell.concurrency)

@@ -39,6 +39,11 @@ class CardForAll(Record, frozen=True, kw_only=True):
     """Every term of every seller, for the lots of all cards that are needed; what work costs depends on the scenario,
     and stands there."""
 
+    @property
+    def room_bytes(self) -> int | None:
+        """Headroom depends on the scenario, and stands there."""
+        return None
+
 
 class ProfileAnswer(Record, frozen=True, kw_only=True):
     """All scenarios of one profile."""

@@ -28,6 +28,10 @@ class Ordered(Protocol):
     def prices(self) -> tuple[Price, ...]:
         """Every term of every seller."""
 
+    @property
+    def room_bytes(self) -> int | None:
+        """Headroom of the fullest device as the card is taken; None where it is not known."""
+
 
 @dataclass(frozen=True)
 class OfferLine:
@@ -39,6 +43,8 @@ class OfferLine:
     """One or more, all of one seller."""
     book: BookFigures | None
     """The book that they stand in; None where the document does not have it."""
+    room_bytes: int | None = None
+    """Headroom of the fullest device as the card is taken; None where it is not known."""
 
     @property
     def first(self) -> Price:
@@ -46,9 +52,14 @@ class OfferLine:
         return self.prices[0]
 
     @property
+    def offered(self) -> bool:
+        """Whether there is a price for some term."""
+        return any(one.price_per_lot is not None for one in self.prices)
+
+    @property
     def seller(self) -> str:
-        """Who asks, or the book where that does not say it."""
-        return self.first.seller or self.first.book
+        """Who asks, or the book where that does not say it; empty where nobody asks anything."""
+        return (self.first.seller or self.first.book) if self.offered else ""
 
     @property
     def priced(self) -> bool:
@@ -82,8 +93,16 @@ def offer_lines(cards: Iterable[Ordered], books: Sequence[BookFigures]) -> tuple
     for card in cards:
         for name in dict.fromkeys(price.book for price in card.prices):
             prices = tuple(price for price in card.prices if price.book == name)
-            found.append(OfferLine(card.card, card.cards_needed, prices, by_name.get(name)))
+            found.append(OfferLine(card.card, card.cards_needed, prices, by_name.get(name), card.room_bytes))
     return tuple(found)
+
+
+def cheapness(line: OfferLine, days: int) -> tuple[bool, float, int, int]:
+    """The order of lines of one kind, cheapest first: by the total of a term, then fewest cards, then most headroom.
+    Lines that are in the catalog's order stay so where they are alike in all; what has no total comes last."""
+    price = line.of(days)
+    total = None if price is None else price.total_price
+    return (total is None, total or 0.0, line.cards_needed or 0, -(line.room_bytes or 0))
 
 
 def money(amount: float) -> str:
@@ -105,31 +124,58 @@ def day_text(line: OfferLine) -> str:
 
 
 def offer_words(lines: Sequence[OfferLine]) -> Iterator[str]:
-    """The cheapest, the cards without a price, and prices that are hardly meant."""
-    yield from _cheapest(lines)
+    """The cheapest, the terms and the cards without a price, and prices that are hardly meant."""
+    for days in TERMS:
+        yield from _cheapest(lines, days)
+    for kind in _kinds(lines):
+        missing = [days for days in TERMS if not _ranked(lines, days, kind)]
+        if missing:
+            yield _no_price(kind, _listed(missing))
     yield from _unpriced(lines)
     yield from _odd(lines)
 
 
-def _cheapest(lines: Sequence[OfferLine]) -> Iterator[str]:
-    """The lowest total of each term: in each currency by itself, public figures apart from offers."""
-    priced = [line for line in lines if line.priced]
-    if len(priced) < 2:
+def term_words(lines: Sequence[OfferLine], days: int) -> Iterator[str]:
+    """The same of one term alone: the cheapest of each kind, and what has no price for it but one for another."""
+    yield from _cheapest(lines, days)
+    yield from (_no_price(kind, str(days)) for kind in _kinds(lines) if not _ranked(lines, days, kind))
+
+
+def _cheapest(lines: Sequence[OfferLine], days: int) -> Iterator[str]:
+    """The lowest total of a term: in each currency by itself, public figures apart from offers."""
+    if sum(line.priced for line in lines) < 2:
         return
-    kinds = sorted({line.kind for line in priced})
-    for days in TERMS:
-        for kind in kinds:
-            same = sorted(_totals(priced, days, kind), key=lambda one: one[0])
-            if same:
-                among = _among(kind) if len(kinds) > 1 else ""
-                yield f"cheapest{among}, {days} days: {_answer(same[0][1], days)}{_runner_up(same, days)}"
+    kinds = _kinds(lines)
+    for kind in kinds:
+        same = _ranked(lines, days, kind)
+        if same:
+            among = _among(kind) if len(kinds) > 1 else ""
+            yield f"cheapest{among}, {days} days: {_answer(same[0][1], days)}{_runner_up(same, days)}"
 
 
-def _totals(lines: Sequence[OfferLine], days: int, kind: tuple[bool, str]) -> Iterator[tuple[float, OfferLine]]:
-    for line in lines:
+def _kinds(lines: Sequence[OfferLine]) -> list[tuple[bool, str]]:
+    return sorted({line.kind for line in lines if line.priced})
+
+
+def _ranked(lines: Sequence[OfferLine], days: int, kind: tuple[bool, str]) -> list[tuple[float, OfferLine]]:
+    """The totals of a term and kind, cheapest first."""
+    found = []
+    for line in sorted(lines, key=lambda line: cheapness(line, days)):
         price = line.of(days)
         if line.kind == kind and price is not None and price.total_price is not None:
-            yield price.total_price, line
+            found.append((price.total_price, line))
+    return found
+
+
+def _no_price(kind: tuple[bool, str], days: str) -> str:
+    public, currency = kind
+    what = "public figure" if public else "price"
+    return f"no {f'{currency} ' if currency else ''}{what} for {days} days"
+
+
+def _listed(days: Sequence[int]) -> str:
+    """`3`, `3 and 30`."""
+    return " and ".join(map(str, days))
 
 
 def _answer(line: OfferLine, days: int) -> str:

@@ -120,17 +120,18 @@ def _idle(plan: Plan, cost: Cost, fits: bool) -> Idle | None:
 
 
 def _cost(plan: Plan | None, judged: Judged, book: OfferBook) -> Cost:
-    price = None if plan is None else book.offer(judged.card.id).price(plan.term_days)
+    offer = book.offer(judged.card.id)
+    price = None if plan is None else offer.price(plan.term_days)
     return Cost(
         book=book.name,
-        seller=book.seller,
-        currency=book.currency,
-        date=book.date,
+        seller=book.seller if offer.prices else None,
+        currency=book.currency if offer.prices else None,
+        date=book.date if offer.prices else None,
         price_per_lot=price,
         total_price=None if price is None or plan is None else plan.lots.price(price),
         stale=any(one.stale for one in judged.worker.offer_books),
         indicative=book.indicative,
-        odd=None if plan is None else odd_prices(book.offer(judged.card.id)).get(plan.term_days),
+        odd=None if plan is None else odd_prices(offer).get(plan.term_days),
     )
 
 

@@ -100,7 +100,9 @@ class Cost(Record, frozen=True, kw_only=True):
     """What the order costs; prices are null while the offer book leaves them blank."""
 
     book: str
+    """That the lots and prices are from."""
     seller: str | None
+    """Null, as `currency` and `date`, of a card for which the book has no price of any term."""
     currency: str | None
     date: datetime.date | None
     """The day the prices were read."""

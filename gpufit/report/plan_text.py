@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpufit.advice.verdict import Verdict
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.report.plans import ArrangementFigures, arrangement_words
+from gpufit.report.plans import ArrangementFigures, ChangeFigures, arrangement_words
 from gpufit.units import format_size
 
 MOST_CARDS = 6
@@ -30,15 +30,18 @@ def _lines(row: CardRow) -> list[str]:
     ]
     if plans:
         lines.append(f"{row.card}: {'; or '.join(plans)}")
-    one = [change.words for change in row.changes if change.cards_paid is None]
-    fewer = [change.words for change in row.changes if change.cards_paid is not None]
-    if one:
-        lines.append(f"{row.card}, {_one(row)}: {'; '.join(one)}")
-    if fewer:
-        lines.append(
-            f"{row.card}, {'fewer cards' if row.arrangements else 'what several would do with'}: {'; '.join(fewer)}"
-        )
+    labels = dict.fromkeys(change_label(row, change) for change in row.changes)
+    for label in sorted(labels, key=lambda label: label != _one(row)):
+        words = [change.words for change in row.changes if change_label(row, change) == label]
+        lines.append(f"{row.card}, {label}: {'; '.join(words)}")
     return lines
+
+
+def change_label(row: CardRow, change: ChangeFigures) -> str:
+    """What a change brings about: that one card does, or so many as a start has ranks; or that fewer cards do."""
+    if change.cards_paid is None:
+        return _one(row)
+    return "fewer cards" if row.arrangements else "what several would do with"
 
 
 def _machines(plan: ArrangementFigures) -> str:

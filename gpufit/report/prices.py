@@ -27,11 +27,12 @@ class Price(Record, frozen=True, kw_only=True):
 
     term_days: int
     currency: str | None
+    """Null, as `seller` and `offered_on`, of a card for which the book has no price of any term."""
     price_per_lot: float | None
     total_price: float | None
     """For all lots of the line."""
     book: str = ""
-    """The offer book that it stands in."""
+    """The offer book that it stands in, or that the lots are from."""
     seller: str | None = None
     offered_on: datetime.date | None = None
     """The day on which it was read."""
@@ -135,12 +136,12 @@ def _price(book: OfferBook, offer: Offer, term: int, cards_needed: int | None, r
     total = None if price is None or lots is None else lots.price(price)
     return Price(
         term_days=term,
-        currency=offer.currency,
+        currency=offer.currency if offer.prices else None,
         price_per_lot=price,
         total_price=total,
         book=book.name,
-        seller=book.seller,
-        offered_on=book.date,
+        seller=book.seller if offer.prices else None,
+        offered_on=book.date if offer.prices else None,
         lot_size=offer.lot_size,
         lots=None if lots is None else lots.lots,
         idle_cards=None if lots is None else lots.idle_cards,

@@ -22,6 +22,7 @@ from gpufit.tui.export import Exports, with_picture
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.light import LightColours
 from gpufit.tui.messages import AnswerFound
+from gpufit.tui.paste import keep_pastes_text
 from gpufit.tui.screens.base import QuestionScreen, SessionScreen
 from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.help import HelpScreen
@@ -101,6 +102,7 @@ class GpufitApp(App[None]):
 
     def __init__(self, session: Session, runner: Runner | None = None) -> None:
         super().__init__()
+        keep_pastes_text(self.driver_class)
         self.session = session
         self.views = tuple(view for view in View if view in SCREENS)
         """The screens, in the order of their keys."""

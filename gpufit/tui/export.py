@@ -82,13 +82,13 @@ _ORDER_WORDS = {
 }
 
 
-def of_fit(document: FitDocument) -> Exportable:
-    """The answer for the cards of a document."""
+def of_fit(document: FitDocument, what: str = "fit") -> Exportable:
+    """The answer for the cards of a document; `what` ends its name."""
 
     def render(ending: str) -> bytes:
         return load_format(EXTENSIONS[ending]).render_fit(document)
 
-    return Exportable(_stem(document.model.name, "fit"), _FIT_WORDS, render, (document.profile,))
+    return Exportable(_stem(document.model.name, what), _FIT_WORDS, render, (document.profile,))
 
 
 def of_compare(document: CompareDocument) -> Exportable:

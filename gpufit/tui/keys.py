@@ -118,6 +118,8 @@ QUESTION: tuple[Key, ...] = (
 )  # fmt: skip
 """On every screen that shows an answer."""
 
+ALL_CARDS = Key(keys="a", action=_press(Event.ALL_CARDS), shown="a", words="list all cards again")
+
 CARDS: tuple[Key, ...] = (
     Key(keys="up,k", action=_press(Event.UP), shown="up, down, k, j", words="the card above, below"),
     Key(keys="down,j", action=_press(Event.DOWN), shown="", words=""),
@@ -132,7 +134,8 @@ CARDS: tuple[Key, ...] = (
     Key(keys="s", action=_press(Event.SORT), shown="s", footer="sort",
         words="order: catalog, most headroom, most capacity"),
     Key(keys="f", action=_press(Event.FILTER), shown="f", footer="filter",
-        words="list: all cards, only what fits, all but what does not fit"),
+        words="list: all cards, only what fits, what serves it with several too, all but what does not fit"),
+    ALL_CARDS,
     Key(keys="b", action="next_vendor", shown="b", words="list: any brand, or one vendor's cards"),
     Key(keys="o", action="next_form", shown="o", words="list: any form, or PCIe, SXM, OAM cards"),
     Key(keys="m", action="next_memory", shown="m", words="list: any size, or cards of so much memory at least"),
@@ -161,6 +164,7 @@ CURVE: tuple[Key, ...] = (
     Key(keys="down,j", action=_press(Event.DOWN), shown="", words=""),
     Key(keys="x", action=_press(Event.AXIS), shown="x", footer="axis",
         words="along the context, or along the sequences at once"),
+    ALL_CARDS,
 )  # fmt: skip
 
 PAGE: tuple[Key, ...] = (
@@ -210,13 +214,14 @@ ORDER: tuple[Key, ...] = (
         words="order: as the cards are listed, or lowest total first (each currency by itself)"),
     Key(keys="enter", action="open", shown="enter", footer="order", sign="enter",
         words="the order file of this line: say how much work, see it, write it"),
+    ALL_CARDS,
 )  # fmt: skip
 
 ORDER_FILE: tuple[Key, ...] = (
     Key(keys="escape", action="dismiss", shown="escape", footer="back", sign="esc", words="back to the list"),
     Key(keys="tab", action="app.focus_next", shown="tab, shift+tab", words="the next, the last field; then the page"),
     Key(keys="shift+tab", action="app.focus_previous", shown="", words=""),
-    Key(keys="ctrl+s", action="app.export", shown="ctrl+s", footer="write", sign="ctrl+s",
+    Key(keys="ctrl+s", action="write", shown="ctrl+s", footer="write", sign="ctrl+s",
         words="write the order file: Markdown, JSON or a workbook", priority=True),
 )  # fmt: skip
 

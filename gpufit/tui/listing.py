@@ -28,6 +28,7 @@ class Filter(enum.StrEnum):
 
     ALL = "all cards"
     FITS = "only what fits"
+    SERVES = "only what serves it, alone or several together"
     POSSIBLE = "all but what does not fit"
 
 
@@ -54,13 +55,13 @@ class Listing:
     def words(self) -> tuple[str, ...]:
         """What is chosen, a phrase each, for the line above the list."""
         chosen = (
-            str(self.filter),
+            "" if self.filter is Filter.ALL else str(self.filter),
             self.vendor,
             self.form,
             f"{self.least_gb} GB or more" if self.least_gb else "",
             f"'{self.search}'" if self.search else "",
         )
-        return tuple(one for one in chosen if one)
+        return tuple(one for one in chosen if one) or (str(Filter.ALL),)
 
 
 def form_of(card: Card) -> str:
@@ -94,10 +95,18 @@ def next_memory(listing: Listing) -> Listing:
     return replace(listing, least_gb=after(listing.least_gb, MEMORY_STEPS))
 
 
-def listed_rows(rows: Sequence[CardRow], listing: Listing, cards: Mapping[str, Card]) -> tuple[CardRow, ...]:
+def all_cards(listing: Listing) -> Listing:
+    """Every card again, in the same order."""
+    return Listing(sort=listing.sort)
+
+
+def listed_rows(
+    rows: Sequence[CardRow], listing: Listing, cards: Mapping[str, Card], settled: bool = True
+) -> tuple[CardRow, ...]:
     """The rows that a listing keeps, in its order; a card of unknown capacity comes last. `cards` are those of the
-    catalog by their ids."""
-    kept = [row for row in rows if _KEEPS[listing.filter](row.verdict) and _chosen(listing, cards.get(row.card))]
+    catalog by their ids. Until the answer is settled, what several of a card may do is not held against it."""
+    keeps = _KEEPS[listing.filter]
+    kept = [row for row in rows if keeps(row, settled) and _chosen(listing, cards.get(row.card))]
     key = _SORT_KEYS[listing.sort]
     return tuple(kept if key is None else sorted(kept, key=lambda row: _descending(key(row))))
 
@@ -128,10 +137,11 @@ def after(choice: Choice, choices: Sequence[Choice]) -> Choice:
     return choices[(choices.index(choice) + 1) % len(choices)] if choice in choices else choices[0]
 
 
-_KEEPS: Mapping[Filter, Callable[[Verdict], bool]] = {
-    Filter.ALL: lambda verdict: True,
-    Filter.FITS: lambda verdict: verdict is Verdict.FITS,
-    Filter.POSSIBLE: lambda verdict: verdict is not Verdict.DOES_NOT_FIT,
+_KEEPS: Mapping[Filter, Callable[[CardRow, bool], bool]] = {
+    Filter.ALL: lambda row, settled: True,
+    Filter.FITS: lambda row, settled: row.verdict is Verdict.FITS,
+    Filter.SERVES: lambda row, settled: row.cards_needed is not None or not (settled or row.verdict is Verdict.UNKNOWN),
+    Filter.POSSIBLE: lambda row, settled: row.verdict is not Verdict.DOES_NOT_FIT,
 }
 
 _SORT_KEYS: Mapping[Sort, Callable[[CardRow], int | None] | None] = {

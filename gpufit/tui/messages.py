@@ -113,6 +113,8 @@ class OrderMade(Message):
     """The order, or in words why there is none."""
     page: str
     """The order file as Markdown; empty where there is none."""
+    field: str | None = None
+    """The field of the form that is at fault where there is none; None where it is none of them."""
 
 
 @dataclass

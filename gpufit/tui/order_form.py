@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpufit.advice.pieces import PIECE_INPUTS
-from gpufit.advice.plan import Ask
+from gpufit.advice.plan import Ask, AskError
 from gpufit.advice.terms import BUSY_SHARE, CHECKS_HOURS, EXPORT_HOURS, PURPOSES, SETUP_HOURS, Overheads, Volume
 from gpufit.catalog.offers import TERMS
 from gpufit.errors import UsageError
@@ -55,9 +56,9 @@ def first_texts(term_days: int) -> dict[str, str]:
 
 
 def read_ask(texts: Mapping[str, str]) -> Ask:
-    """What was typed, by the names of the fields; empty fields are as nothing was asked. Raises UsageError, naming the
+    """What was typed, by the names of the fields; empty fields are as nothing was asked. Raises AskError, naming the
     field, for what is not of its kind."""
-    found = {one.name: one.read(texts[one.name], one.title) for one in FIELDS if texts.get(one.name, "").strip()}
+    found = {one.name: _read(one, texts[one.name]) for one in FIELDS if texts.get(one.name, "").strip()}
 
     def whole(name: str) -> int | None:
         return None if name not in found else int(found[name])
@@ -74,6 +75,23 @@ def read_ask(texts: Mapping[str, str]) -> Ask:
             busy_share=found.get("busy-share", BUSY_SHARE),
         ),
     )
+
+
+def _read(field: Field, text: str) -> float:
+    try:
+        return field.read(text, field.title)
+    except UsageError as error:
+        raise AskError(str(error), field.name) from error
+
+
+_TITLES = {f"--{one.name}": one.title for one in FIELDS} | {"--concurrency": "at once", "--arrangement": "taken as"}
+"""Options of the command line -> what stands before the same on screen: a field, a slider of the question, a column."""
+_OPTION = re.compile("|".join(rf"{option}(?![-\w])" for option in _TITLES))
+
+
+def in_fields(words: str) -> str:
+    """What `gpufit order` says, with its options by the names that they have on screen."""
+    return _OPTION.sub(lambda found: f"'{_TITLES[found[0]]}'", words)
 
 
 TERM_WORDS = "; ".join(f"{days}: {words}" for days, words in PURPOSES.items())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from gpufit.catalog.offers import TERMS
 from gpufit.profile.evidence import Evidence
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.report.offer_lines import OfferLine
+from gpufit.report.offer_lines import OfferLine, cheapness
 from gpufit.report.plans import ArrangementFigures
 from gpufit.report.prices import BookFigures, Price
 from gpufit.report.rows import by_arrangement, by_seller
@@ -58,7 +58,7 @@ class OrderLine:
     def offer(self) -> OfferLine | None:
         """The seller's terms for this arrangement; None without any offer."""
         row = self.row
-        return OfferLine(row.card, row.cards_needed, row.prices, self.book) if row.prices else None
+        return OfferLine(row.card, row.cards_needed, row.prices, self.book, row.room_bytes) if row.prices else None
 
     def price(self, days: int) -> Price | None:
         """One term of the seller's; None where there is no offer."""
@@ -72,22 +72,27 @@ class OrderLine:
 
 def order_lines(document: FitDocument, rows: Iterable[CardRow], ordering: Ordering) -> tuple[OrderLine, ...]:
     """The lines of these rows of a document. What serves comes first; of lowest totals each currency by itself, what
-    somebody offers before what nobody does, and what has no price last."""
+    somebody offers before what nobody does, and what has no price last; of equal ones as `offer_lines.cheapness` has
+    it."""
     books = {book.name: book for book in document.offer_books}
+    by_total = ordering.sort is OrderSort.TOTAL
+    if by_total:
+        places = {card.card: place for place, card in enumerate(document.cards)}
+        rows = sorted(rows, key=lambda row: places[row.card])
     lines = [
         OrderLine(sold, books.get(sold.prices[0].book) if sold.prices else None)
         for row in rows
         for arranged in by_arrangement(row)
         for sold in by_seller(arranged)
     ]
-    by_total = ordering.sort is OrderSort.TOTAL
     return tuple(sorted(lines, key=lambda line: (line.plan is None, *(_rank(line, ordering) if by_total else ()))))
 
 
-def _rank(line: OrderLine, ordering: Ordering) -> tuple[bool, bool, str, float]:
-    total, price = line.total(ordering.term_days), line.price(ordering.term_days)
-    public = line.book is not None and line.book.indicative
-    return (total is None, public, "" if price is None else price.currency or "", total or 0.0)
+def _rank(line: OrderLine, ordering: Ordering) -> tuple[bool, tuple[bool, str], tuple[bool, float, int, int]]:
+    offer = line.offer
+    if offer is None:
+        return (True, (False, ""), (True, 0.0, 0, 0))
+    return (line.total(ordering.term_days) is None, offer.kind, cheapness(offer, ordering.term_days))
 
 
 def move(ordering: Ordering, event: Event, page: int, count: int) -> Ordering:

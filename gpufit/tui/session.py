@@ -144,6 +144,8 @@ class Session:
         if shape is not None:
             to = state.with_shape(to, shape.context_tokens, shape.concurrency, shape.new_tokens)
         self.go(to)
+        if not self.rows:  # what was chosen for another question leaves nothing of this one
+            self.go(state.press(self.state, state.Event.ALL_CARDS))
         self.go(state.select(self.state, first_that_fits(self.rows)))
 
     def keep(self, kept: Kept) -> Kept:
@@ -166,7 +168,7 @@ class Session:
         if self.document is None:
             self.rows, self.state = (), to
             return
-        self.rows = listed_rows(self.document.cards, to.listing, self.cards_by_id)
+        self.rows = listed_rows(self.document.cards, to.listing, self.cards_by_id, self.settled)
         self.state = state.show(to, [row.card for row in self.rows])
 
     @property

@@ -18,7 +18,7 @@ from gpufit.memory.held import Cache, Compute, Held, Weights
 from gpufit.memory.positions import longest_context
 from gpufit.memory.terms import Shape
 from gpufit.profile.record import Profile
-from gpufit.tui.listing import Filter, Listing, Sort, after
+from gpufit.tui.listing import Filter, Listing, Sort, after, all_cards
 
 
 class View(enum.StrEnum):
@@ -49,6 +49,7 @@ class Event(enum.StrEnum):
     LAST = enum.auto()
     SORT = enum.auto()
     FILTER = enum.auto()
+    ALL_CARDS = enum.auto()
     NEXT_PROFILE = enum.auto()
     RESET = enum.auto()
     WEIGHTS = enum.auto()
@@ -91,6 +92,8 @@ class ViewState:
     starts: tuple[Start, ...] = ()
     """One for each profile."""
     shape: Shape = _NOTHING.shape
+    asked_context: int = 0
+    """The context that was asked for last: that of a profile whose model cannot take it is less; 0: none was."""
     profile: int = 0
     """Index into `starts`; 0 while there are none."""
     held: Held = field(default_factory=Held)
@@ -172,7 +175,7 @@ def look_at(state: ViewState, view: View) -> ViewState:
 def with_context(state: ViewState, context_tokens: int) -> ViewState:
     """A context of so many tokens, as far as the model can take them."""
     context = max(1, min(context_tokens, state.longest_context))
-    return replace(state, shape=replace(state.shape, context_tokens=context))
+    return replace(state, shape=replace(state.shape, context_tokens=context), asked_context=context)
 
 
 def with_concurrency(state: ViewState, concurrency: int) -> ViewState:
@@ -184,7 +187,7 @@ def with_shape(state: ViewState, context_tokens: int, concurrency: int, new_toke
     """Everything at once, as it was typed; new tokens stay where none were. What the model cannot take is left to the
     answer to say."""
     new = state.shape.new_tokens if new_tokens is None else new_tokens
-    return replace(state, shape=Shape(context_tokens, new, concurrency))
+    return replace(state, shape=Shape(context_tokens, new, concurrency), asked_context=context_tokens)
 
 
 def with_held(state: ViewState, held: Held) -> ViewState:
@@ -195,11 +198,12 @@ def with_held(state: ViewState, held: Held) -> ViewState:
 
 
 def with_profile(state: ViewState, index: int) -> ViewState:
-    """Another profile at the same context and concurrency, as far as its model can take them, held as it was."""
+    """Another profile at the context and concurrency that were asked for, as far as its model can take them, held as it
+    was."""
     if index == state.profile or not 0 <= index < len(state.starts):
         return state
     start = state.starts[index]
-    context = min(state.shape.context_tokens, start.longest_context)
+    context = min(state.asked_context or state.shape.context_tokens, start.longest_context)
     shape = Shape(context, start.shape.new_tokens, state.shape.concurrency)
     return replace(state, profile=index, shape=shape, held=Held())
 
@@ -212,7 +216,8 @@ def with_starts(state: ViewState, starts: Sequence[Start], profile: int | None =
             state, starts=tuple(starts), profile=0, shape=starts[0].shape if starts else state.shape, held=Held()
         )
     there = replace(state, starts=tuple(starts), profile=profile)
-    return with_context(there, state.shape.context_tokens)
+    context = max(1, min(there.shape.context_tokens, there.longest_context))
+    return replace(there, shape=replace(there.shape, context_tokens=context))
 
 
 def _longer(state: ViewState) -> ViewState:
@@ -240,7 +245,13 @@ def _next_profile(state: ViewState) -> ViewState:
 
 
 def _reset(state: ViewState) -> ViewState:
-    return replace(state, shape=state.start.shape, held=Held())
+    return replace(state, shape=state.start.shape, asked_context=0, held=Held())
+
+
+def _sorted(state: ViewState) -> ViewState:
+    """In the next order, from its first card: that is what one sorts for."""
+    listing = replace(state.listing, sort=after(state.listing.sort, tuple(Sort)))
+    return replace(state, listing=listing, cards=(), selected=0)
 
 
 _JUMPS: Mapping[Event, Callable[[int, int, int], int]] = {
@@ -257,7 +268,8 @@ _CHANGES: Mapping[Event, Callable[[ViewState], ViewState]] = {
     Event.SHORTER: _shorter,
     Event.MORE: lambda state: with_concurrency(state, state.shape.concurrency * 2),
     Event.FEWER: lambda state: with_concurrency(state, state.shape.concurrency // 2),
-    Event.SORT: lambda state: _with_listing(state, replace(state.listing, sort=after(state.listing.sort, tuple(Sort)))),
+    Event.SORT: _sorted,
+    Event.ALL_CARDS: lambda state: _with_listing(state, all_cards(state.listing)),
     Event.FILTER: lambda state: _with_listing(
         state, replace(state.listing, filter=after(state.listing.filter, tuple(Filter)))
     ),

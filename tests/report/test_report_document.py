@@ -124,6 +124,16 @@ def test_what_the_run_met_is_noted_in_words() -> None:
     )
 
 
+def test_what_ran_is_not_taken_for_the_most_that_fits() -> None:
+    """Of two cells the largest has 4 sequences, on a card that would hold thousands."""
+    profile = make_profile(cells=(make_cell(128, 1), make_cell(128, 4)), memory_model=None)
+    document = document_of(profile=profile, shape=Shape(128, 4, 1))
+    assert document.cards[0].max_concurrency == 4
+    assert document.notes[0] == (
+        "without a memory model the most sequences and the longest context are the largest that ran: more may fit"
+    )
+
+
 def test_one_cell_is_one_cell() -> None:
     note, _ = document_of(profile=make_profile(cells=(out_of_memory(4096, 4),))).notes
     assert note.startswith("1 cell ran out of memory")

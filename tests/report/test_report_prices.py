@@ -24,7 +24,8 @@ from gpufit.profile.environment import DeviceInfo
 from gpufit.profile.evidence import Evidence
 from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument
-from gpufit.report.price_text import cost_rows, price_lines, price_rows
+from gpufit.report.offer_lines import cheapness, term_words
+from gpufit.report.price_text import cost_rows, lines_of, price_lines, price_rows
 from gpufit.report.registry import FORMATS, load_format
 from gpufit.report.rows import by_arrangement
 from gpufit.sources.estimate.request import EstimateRequest
@@ -104,6 +105,8 @@ def test_the_cheapest_is_named_in_each_currency_by_itself() -> None:
     assert price_lines(document) == [
         "cheapest offer in EUR, 7 days: x1-80gb at 420.00 EUR (acme Ltd)",
         "cheapest offer in USD, 7 days: x2-80gb at 10.00 USD (usd Ltd)",
+        "no EUR price for 3 and 30 days",
+        "no USD price for 3 and 30 days",
         # Seven of a lot of eight, at 2,400.00.
         "x1-80gb: 7 of 8 cards paid for lie idle, 88% of the price (2,100.00 for 7 days, EUR, bulk Ltd)",
     ]
@@ -134,6 +137,7 @@ def test_a_stale_or_odd_price_says_so_where_it_is_the_cheapest() -> None:
     assert price_lines(document) == [
         "cheapest, 7 days: x1-80gb at 420.00 EUR (old Ltd, stale); then x2-80gb at 630.00 (+50%, stale)",
         "cheapest, 30 days: x1-80gb at 419.00 EUR (old Ltd, stale, odd); then x2-80gb at 800.00 (stale)",
+        "no EUR price for 3 days",
         "odd, ask before you count on it: x1-80gb, 30 days of old Ltd, 419.00 a lot (less than for 7 days)",
     ]
     (first, _) = price_rows(document)
@@ -170,9 +174,79 @@ def test_what_nobody_offers_is_never_the_cheapest_of_what_somebody_does() -> Non
 
 
 def test_one_price_is_not_called_the_cheapest_and_what_has_none_is_named() -> None:
-    assert price_lines(document_of(ACME)) == ["no price, and so not compared: x2-80gb"]
+    assert price_lines(document_of(ACME)) == [
+        "no EUR price for 3 and 30 days",
+        "no price, and so not compared: x2-80gb",
+    ]
     assert price_lines(document_of()) == []
     assert price_rows(document_of()) == []
+
+
+@pytest.mark.parametrize("order", [("x1-80gb", "x2-80gb", "x3-80gb"), ("x3-80gb", "x2-80gb", "x1-80gb")])
+def test_of_equal_totals_fewer_cards_come_first_then_more_headroom_then_the_catalogs_order(
+    order: tuple[str, ...],
+) -> None:
+    """600 for each: a lot of one card of 80 GiB, one of 40 GiB, and for a card of 2.5 GiB as many as it needs."""
+    cards = {"x1-80gb": CARD, "x2-80gb": make_card("x2-80gb", 40.0), "x3-80gb": make_card("x3-80gb", 2.5)}
+    offers = [Offer(card=name, lot_size=1, price_7_days=600.0) for name in ("x1-80gb", "x2-80gb")]
+    lots_of_many = Offer(card="x3-80gb", lot_size=1_000, price_7_days=600.0)
+    catalog = Catalog(cards=tuple(cards[name] for name in order))
+    document = flows.fit(
+        make_profile(), "p", Shape(4096, 4, 40), catalog, make_offers(book("acme", *offers, lots_of_many))
+    )
+    taken = {row.card: row.cards_needed for row in document.cards}
+    assert (taken["x1-80gb"], taken["x2-80gb"]) == (1, 1)
+    assert (taken["x3-80gb"] or 0) > 1
+    lines = sorted(lines_of(document), key=lambda line: cheapness(line, 7))
+    assert [line.card for line in lines] == ["x1-80gb", "x2-80gb", "x3-80gb"]
+    assert price_lines(document)[0] == (
+        "cheapest, 7 days: x1-80gb at 600.00 EUR (acme Ltd); then x2-80gb at 600.00 (+0%)"
+    )
+
+
+def test_alike_in_all_the_catalogs_order_stays() -> None:
+    same = book("acme", *(Offer(card=name, lot_size=1, price_7_days=600.0) for name in ("x1-80gb", "x2-80gb")))
+    for cards in ((CARD, OTHER), (OTHER, CARD)):
+        document = flows.fit(make_profile(), "p", SHAPE, Catalog(cards=cards), make_offers(same))
+        assert price_lines(document)[0].startswith(f"cheapest, 7 days: {cards[0].id} at 600.00 EUR")
+
+
+def test_a_term_that_a_currency_has_no_price_for_says_so() -> None:
+    """EUR for 7 days, USD for 7 and 30 days: of 30 days only USD has a cheapest."""
+    dollars = book(
+        "usd", Offer(card="x2-80gb", lot_size=1, price_7_days=10.0, price_30_days=40.0), currency="USD", indicative=True
+    )
+    lines = lines_of(document_of(ACME, dollars))
+    assert list(term_words(lines, 30)) == [
+        "cheapest public figure in USD, 30 days: x2-80gb at 40.00 USD (usd Ltd)",
+        "no EUR price for 30 days",
+    ]
+    assert list(term_words(lines, 3)) == ["no EUR price for 3 days", "no USD public figure for 3 days"]
+    assert [words for words in term_words(lines, 7) if words.startswith("no ")] == []
+    assert list(term_words(lines_of(document_of()), 7)) == []
+
+
+def test_a_card_that_nobody_prices_has_no_seller_and_no_currency_in_any_format() -> None:
+    """acme prices x1-80gb alone, and 74 days ago: nothing of that is said of x2-80gb."""
+    old = book("acme", Offer(card="x1-80gb", lot_size=1, price_7_days=420.0), days_ago=74, indicative=True)
+    document = document_of(old)
+    unpriced = document.cards[1]
+    assert {(price.seller, price.currency, price.offered_on) for price in unpriced.prices} == {(None, None, None)}
+    found = {name: load_format(name).render_fit(document) for name in ("csv", "json", "xlsx", "html", "markdown")}
+    row = list(csv.DictReader(io.StringIO(found["csv"].decode())))[1]
+    assert row["card"] == "x2-80gb"
+    assert {row[key] for key in ("seller", "currency", "offered_on", "price_age_days", "price_notes")} == {""}
+    priced, blank = json.loads(found["json"])["cards"]
+    assert {(one["seller"], one["currency"]) for one in priced["prices"]} == {("acme Ltd", "EUR")}
+    assert {(one["seller"], one["currency"]) for one in blank["prices"]} == {(None, None)}
+    workbook = openpyxl.load_workbook(io.BytesIO(found["xlsx"]))
+    for name in ("summary", "prices", "cards"):
+        cells = [[cell.value for cell in line] for line in workbook[name].iter_rows() if line[0].value == "x2-80gb"]
+        for values in cells:
+            assert not {"acme Ltd", "EUR", "public figures", "stale"} & set(values), name
+    assert [line for line in found["markdown"].decode().splitlines() if "x2-80gb" in line and "acme" in line] == []
+    rows = as_page(document).section("Prices").all("tbody")[0].all("tr")
+    assert [line.all("th")[0].text for line in rows] == ["x1-80gb"]
 
 
 def test_a_stale_price_is_flagged_in_every_format() -> None:
@@ -219,7 +293,7 @@ def test_csv_has_a_row_for_each_seller_of_a_card() -> None:
     assert rows == [
         ("x1-80gb", "acme Ltd", "1", "420.0"),
         ("x1-80gb", "bulk Ltd", "1", "2400.0"),
-        ("x2-80gb", "acme Ltd", "1", ""),
+        ("x2-80gb", "", "1", ""),
     ]
 
 
@@ -268,7 +342,7 @@ def test_the_page_and_the_workbook_have_a_line_for_each_seller_with_its_own_lots
     assert [[row[heads.index(one)] for one in titles] for row in rows] == [
         ["x1-80gb", 8, 1, 7, "bulk Ltd", 2400, 2400],
         ["x1-80gb", 1, 1, 0, "acme Ltd", 420, 420],
-        ["x2-80gb", 2, 1, 1, "bulk Ltd", None, None],
+        ["x2-80gb", 2, 1, 1, None, None, None],
     ]
     cards = as_workbook(document, values=True)["cards"]
     titles = [head.value for head in cards[1]]

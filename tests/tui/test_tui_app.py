@@ -202,6 +202,9 @@ class TestKeys:
             assert {row.verdict for row in screen.session.rows} == {Verdict.FITS}
             assert f"showing {Filter.FITS} ({len(screen.session.rows)} of 41)" in screen_text(app)
             await pilot.press("f")
+            assert all(row.cards_needed for row in screen.session.rows)
+            assert {row.verdict for row in screen.session.rows} > {Verdict.FITS}, "some with several"
+            await pilot.press("f")
             verdicts = {row.verdict for row in screen.session.rows}
             assert Verdict.TOO_CLOSE in verdicts
             assert Verdict.DOES_NOT_FIT not in verdicts
@@ -214,7 +217,9 @@ class TestKeys:
             await pilot.press(*["right"] * 8, *["plus"] * 10, "f")
             assert cards_screen(app).session.rows == ()
             assert f"no card to list: showing {Filter.FITS}" in screen_text(app)
-            await pilot.press("down", "d", "d", "f", "f")
+            await pilot.press("down", "d", "d", "7")
+            assert "on Cards (2): f: other verdicts" in screen_text(app)
+            await pilot.press("a", "2")
             assert len(cards_screen(app).session.rows) == 41
 
     async def test_next_profile(self) -> None:

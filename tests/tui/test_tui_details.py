@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
+import msgspec
 import pytest
 from builders import make_profile
 from tui_builders import CATALOG, GB, make_document, make_loaded, make_row, plain
 
 from gpufit import flows
+from gpufit.advice.verdict import Verdict
 from gpufit.memory.terms import Shape
 from gpufit.profile.evidence import Evidence
 from gpufit.profile.peaks import Parts
@@ -17,6 +20,7 @@ from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.prices import Price, ThroughputFigures
 from gpufit.report.summary import headline
 from gpufit.tui.keys import EVERYWHERE, OF_VIEWS, OVER_VIEWS, QUESTION
+from gpufit.tui.listing import Filter
 from gpufit.tui.renderables.details import facts, notes, parts_table
 from gpufit.tui.renderables.header import header, no_answer, nothing_listed, problem_lines
 from gpufit.tui.renderables.pages import empty_page, help_keys, help_words
@@ -177,7 +181,24 @@ class TestHeader:
     def test_no_answer_says_how_to_go_on(self) -> None:
         assert "p: the next profile" in no_answer("why", several=True).plain
         assert "p:" not in no_answer("why", several=False).plain
-        assert "f: other verdicts" in nothing_listed(make_state()).plain
+
+    def test_nothing_listed_says_what_would_be(self) -> None:
+        """Of three cards one serves it with several, and none by itself."""
+        document = make_document()
+        rows = [make_row(verdict=Verdict.DOES_NOT_FIT, cards_needed=needed) for needed in (None, 2, None)]
+        document = msgspec.structs.replace(document, cards=tuple(rows))
+        state = make_state()
+        fits = replace(state, listing=replace(state.listing, filter=Filter.FITS))
+        said = nothing_listed(fits, document).plain
+        assert said.startswith("no card to list: showing only what fits leaves none at this scenario\n")
+        assert "1 card serves it, several together where one is not enough: f lists them" in said
+        assert "a: all cards again" in said
+        assert "on Cards (2)" not in said
+        elsewhere = replace(fits, view=View.ORDER, listing=replace(fits.listing, filter=Filter.ALL, vendor="AMD"))
+        said = nothing_listed(elsewhere, document).plain
+        assert "showing AMD leaves none" in said
+        assert "on Cards (2): f: other verdicts" in said
+        assert "serves it" not in said
 
 
 NAMES = {

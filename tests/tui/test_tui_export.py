@@ -169,6 +169,19 @@ class TestKey:
             assert [one.message for one in app._notifications] == ["wrote tiny-llama-fit.json"]
         assert json.loads(Path("tiny-llama-fit.json").read_text())["model"]["name"] == "tiny-llama"
 
+    async def test_cards_and_orders_are_never_written_over_each_other(self, where: Path) -> None:
+        app = GpufitApp(session_of(where))
+        async with app.run_test(size=SMALL) as pilot:
+            await pilot.press("7", "e")
+            assert "tiny-llama-orders.csv" in screen_text(app)
+            await pilot.press("enter")
+            await done(app, pilot)
+            await pilot.press("2", "e")
+            assert "tiny-llama-fit.csv" in screen_text(app)
+            await pilot.press("enter")
+            await done(app, pilot)
+        assert Path("tiny-llama-orders.csv").read_bytes() == Path("tiny-llama-fit.csv").read_bytes()
+
     async def test_a_file_that_is_there_is_replaced_when_asked_twice(self, where: Path) -> None:
         Path("tiny-llama-fit.csv").write_text("mine")
         app = GpufitApp(session_of(where))

@@ -41,12 +41,12 @@ BEFORE: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     View.PROFILES: _NOT_AT_THE_TOP
     | dict.fromkeys(("down", "j", "pagedown", "end"), ("home",))
     | {"equals_sign": ("home", "down"), "escape": ("i",), "i": ("escape",)},
-    View.CARDS: _NOT_AT_THE_TOP | {"escape": ("slash",)},
-    View.CURVE: _NOT_AT_THE_TOP,
+    View.CARDS: _NOT_AT_THE_TOP | {"escape": ("slash",), "a": ("f",)},
+    View.CURVE: _NOT_AT_THE_TOP | {"a": ("2", "f", "3")},
     View.GROWTH: _OF_PAGES,
     View.PRECISION: _OF_PAGES,
     View.TIME: _OF_PAGES,
-    View.ORDER: _NOT_AT_THE_TOP,
+    View.ORDER: _NOT_AT_THE_TOP | {"a": ("2", "f", "7")},
     View.RUN: {"escape": ("tab",)},
     "Compare, over the profiles": _CHANGED_FIRST,
     "The order file, over the orders": {"shift+tab": ("tab",)},

@@ -25,10 +25,11 @@ from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.ordering import Ordering, OrderSort, order_lines
 from gpufit.tui.renderables import listed, order
 from gpufit.tui.renderables.cards import POINTER
+from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.screens.order import OrderScreen
 from gpufit.tui.screens.order_file import OrderFileScreen
 from gpufit.tui.session import Session
-from gpufit.tui.state import Event, View, look_at, press
+from gpufit.tui.state import Event, View, look_at, press, select
 from gpufit.tui.widgets.line_list import LineList
 
 SMALL, WIDE, ALL = (80, 24), (160, 48), (200, 100)
@@ -118,7 +119,7 @@ class TestFigures:
         text = plain(order.details(document, line), 120)
         for part in ("Nowhere GPU, fictitious", f"{DAY} (0 days ago)", "total, EUR", "35.00", "75.00", "290.00"):
             assert part in text
-        assert "✓ fits on one card" in text
+        assert "✓ fits: one card serves all" in text
 
     def test_the_file_on_screen_is_the_command_lines(
         self, offers: Offers, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
@@ -187,6 +188,14 @@ class TestList:
             assert "card" in heading
             assert "evidence" in heading or size[0] < 80
             assert "↗ scaled" in selected_line(app) or size[0] < 80
+
+    async def test_of_several_sellers_each_line_says_whose_it_is(self, offers: Offers) -> None:
+        app = order_app(offers)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press("home")
+            lines = [line for line in screen_lines(app) if line[3:].startswith("l4-24gb ")]
+            assert ["Nowhere GPU" in line for line in lines] == [True, False]
+            assert ["public listings" in line for line in lines] == [False, True]
 
     async def test_its_cursor_is_on_the_card_of_the_other_screens(self, offers: Offers) -> None:
         app = order_app(offers)
@@ -327,6 +336,58 @@ class TestFile:
             await settled(app, pilot)
             assert "inputs must be" not in screen_text(app)
             assert file_screen(app).document is not None
+
+    async def test_a_refused_order_is_not_written_and_the_field_to_mend_is_pointed_at(self, offers: Offers) -> None:
+        """30,000 tokens x 64 on L4: several copies are needed, and one worker is asked for."""
+        loaded = LoadedProfile(make_profile(layout=make_layout()), "p.json", HEAVY)
+        session = Session((loaded,), CATALOG, offers)
+        place = next(place for place, card in enumerate(CATALOG.cards) if card.id == "l4-24gb")
+        session.go(select(look_at(session.state, View.ORDER), place))
+        app = GpufitApp(session)
+        async with app.run_test(size=WIDE) as pilot:
+            await settled(app, pilot)
+            await pilot.press("enter")
+            await settled(app, pilot)
+            await pilot.press("tab", "tab", "tab", "1", "tab")
+            await settled(app, pilot)
+            text = screen_text(app)
+            assert "! 'workers' 1: " in text
+            assert "lower 'at once', or leave 'workers' out" in " ".join(text.split())
+            assert "--" not in text
+            assert "! workers " in text
+            assert app.focused is not None
+            assert app.focused.id == "piece-inputs"
+            await pilot.press("ctrl+s")
+            assert file_screen(app), "nothing to write, so no dialogue opens"
+            assert app.focused.id == "workers"
+            (said,) = [one.message for one in app._notifications]
+            assert said.startswith("no order to write: 'workers' 1: ")
+            await pilot.press("backspace")
+            await settled(app, pilot)
+            assert file_screen(app).document is not None
+            assert "! workers" not in screen_text(app)
+            await pilot.press("ctrl+s")
+            assert isinstance(app.screen, ExportScreen)
+
+    @pytest.mark.parametrize("width", [76, 73])
+    def test_an_amount_stays_beside_its_currency(self, width: int) -> None:
+        """14,990.40 USD is 13 wide, and the words of the other columns can give way."""
+        rows = (
+            ("term", "for", "holds the work", "workers", "lots", "cards", "price"),
+            (":---",) * 7,
+            (
+                "3 days",
+                "install, prove the pipeline, first usable result",
+                "not known",
+                "12",
+                "52",
+                "52",
+                "14,990.40 USD",
+            ),
+            ("30 days", "a campaign or a service", "not known", "12", "52", "52", "440,524.80 USD"),
+        )
+        page = order.OrderPage("\n".join(f"| {' | '.join(row)} |" for row in rows))
+        assert [one in plain(page, width) for one in ("14,990.40 USD", "440,524.80 USD")] == [True, True]
 
     async def test_without_a_term_it_says_why_none_follows(self, offers: Offers) -> None:
         app = order_app(offers)

@@ -6,18 +6,23 @@ import datetime
 
 import pytest
 from builders import make_card, make_layout, make_offers, make_profile
-from tui_builders import CATALOG
+from tui_builders import CATALOG, plain
 
 from gpufit import flows
-from gpufit.advice.plan import Ask
+from gpufit.advice.plan import Ask, AskError
 from gpufit.advice.terms import Overheads, Volume
+from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import Offer, OfferBook
-from gpufit.errors import UsageError
 from gpufit.memory.terms import Shape
+from gpufit.report.cells import SYMBOLS
 from gpufit.report.document import FitDocument
-from gpufit.tui.order_form import FIELDS, first_texts, read_ask
+from gpufit.report.plan_text import change_label
+from gpufit.report.plans import arrangement_words
+from gpufit.tui.order_form import FIELDS, first_texts, in_fields, read_ask
 from gpufit.tui.ordering import Ordering, OrderSort, move, next_sort, next_term, order_lines, place_of, put
+from gpufit.tui.renderables import order
 from gpufit.tui.state import Event
+from gpufit.units import format_size
 
 CARDS = ("l4-24gb", "l40s-48gb", "h100-sxm-80gb")
 DAY = datetime.date(2026, 11, 30)
@@ -97,6 +102,69 @@ class TestLines:
         assert lines[-1].row.card == "small-1gb"
         assert lines[-1].total(7) is None
 
+    def test_of_equal_totals_the_first_is_the_headlines_cheapest_whatever_the_order_of_the_cards(self) -> None:
+        """60 for each, a card each: of 24, 48 and 80 GB the last has the most headroom."""
+        found = document(book("acme", "EUR", dict.fromkeys(CARDS, 60.0)))
+        expected = ["h100-sxm-80gb", "l40s-48gb", "l4-24gb"]
+        for rows in (found.cards, found.cards[::-1]):
+            lines = order_lines(found, rows, CHEAPEST)
+            assert [line.row.card for line in lines] == expected
+            said = order.summary(found, lines, CHEAPEST).plain.split("\n")[1]
+            assert said == "cheapest, 7 days: h100-sxm-80gb at 60.00 EUR (Acme); then l40s-48gb at 60.00 (+0%)"
+            assert order.summary(found, order_lines(found, rows, WEEK), WEEK).plain.split("\n")[1] == said
+
+    def test_a_term_without_a_price_is_said(self) -> None:
+        found = document(EURO, DOLLAR)
+        said = order.summary(found, order_lines(found, found.cards, Ordering(term_days=30)), Ordering(term_days=30))
+        assert said.plain.split("\n")[1:] == ["no EUR price for 30 days", "no USD price for 30 days"]
+
+    def test_the_way_a_card_is_taken_has_a_verdict_capacity_and_headroom_of_its_own(self) -> None:
+        """Two L4 hold what one does not: the headroom is the capacity less what each of them needs."""
+        cards = [card for card in CATALOG.cards if card.id == "l4-24gb"]
+        profile = make_profile(layout=make_layout())
+        found = flows.fit(profile, "p.json", Shape(30_000, 4, 64), CATALOG, make_offers(EURO, today=DAY), cards)
+        line = order_lines(found, found.cards, WEEK)[0]
+        assert line.row.verdict is not Verdict.FITS
+        assert line.plan is not None
+        assert line.row.capacity_bytes is not None
+        text = plain(order.details(found, line), 120)
+        first, second, third = text.splitlines()[:3]
+        assert first.startswith("l4-24gb")
+        assert second.rstrip() == f"✓ fits: {arrangement_words(line.plan)}"
+        assert third.startswith("lots")
+        # 75 EUR a lot of one card; only 7 days are priced.
+        total = f"{75 * line.plan.cards_needed:,.2f}"
+        facts = {one[:14].strip(): one[14:].strip() for one in text.splitlines()[2:]}
+        assert facts["total, EUR"] == f"3 days - · 7 days {total} · 30 days -"
+        assert facts["a lot, EUR"] == "3 days - · 7 days 75.00 · 30 days -"
+        assert facts["capacity"] == format_size(line.row.capacity_bytes)
+        of = {
+            name: format_size(line.row.capacity_bytes - needed)
+            for name, needed in (
+                ("point", line.plan.need_bytes),
+                ("least", line.plan.need_upper_bytes),
+                ("most", line.plan.need_lower_bytes),
+            )
+        }
+        assert facts["headroom"] == f"{of['point']} ({of['least']} to {of['most']})"
+        said = [one[14:].strip() for one in text.splitlines() if one.startswith("one card ")]
+        assert said[0] == SYMBOLS[line.row.verdict]
+
+    def test_fewer_cards_are_not_called_one_card(self) -> None:
+        cards = [card for card in CATALOG.cards if card.id == "l4-24gb"]
+        profile = make_profile(layout=make_layout())
+        found = flows.fit(profile, "p.json", Shape(30_000, 4, 64), CATALOG, make_offers(EURO, today=DAY), cards)
+        row = found.cards[0]
+        fewer = [change for change in row.changes if change.cards_paid is not None]
+        one = [change for change in row.changes if change.cards_paid is None]
+        assert {change_label(row, change) for change in fewer} <= {"fewer cards"}
+        assert {change_label(row, change) for change in one} <= {"one card"}
+        assert fewer
+        lines = plain(order.details(found, order_lines(found, [row], WEEK)[0]), 300).splitlines()
+        for change in row.changes:
+            (said,) = [line for line in lines if change.words in line]
+            assert said.startswith("one card" if change.cards_paid is None else "fewer cards")
+
 
 class TestKeys:
     def test_terms_and_orders_go_round(self) -> None:
@@ -131,6 +199,13 @@ class TestForm:
         overheads = Overheads(setup_hours=1.5, checks_hours=0, export_hours=4, busy_share=0.5)
         assert read_ask(texts) == Ask(30, Volume(1000, 200_000), 3, 50, overheads)
 
+    def test_what_the_command_line_calls_options_goes_by_the_names_of_fields(self) -> None:
+        assert in_fields("--workers 3: lower --concurrency, or leave --workers out") == (
+            "'workers' 3: lower 'at once', or leave 'workers' out"
+        )
+        assert in_fields("name one with --term (--inputs N)") == "name one with 'term, days' ('inputs' N)"
+        assert in_fields("--workers-of-old, gpufit order --json") == "--workers-of-old, gpufit order --json"
+
     @pytest.mark.parametrize(
         ("name", "text", "said"),
         [
@@ -142,6 +217,7 @@ class TestForm:
         ],
     )
     def test_what_is_not_of_its_kind_is_named(self, name: str, text: str, said: str) -> None:
-        with pytest.raises(UsageError) as raised:
+        with pytest.raises(AskError) as raised:
             read_ask(first_texts(7) | {name: text})
         assert str(raised.value).startswith(said)
+        assert raised.value.option == name

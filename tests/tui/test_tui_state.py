@@ -25,6 +25,7 @@ from gpufit.tui.state import (
     select,
     show,
     start_of,
+    with_shape,
 )
 
 CARDS = tuple(f"card-{index}" for index in range(41))
@@ -114,9 +115,30 @@ class TestChoices:
         state = make_state()
         assert pressed(state, Event.SORT).listing.sort is Sort.HEADROOM
         assert pressed(state, Event.SORT, Event.SORT).listing.sort is Sort.CAPACITY
-        assert pressed(state, Event.SORT, Event.SORT, Event.SORT) == state
+        assert pressed(state, Event.SORT, Event.SORT, Event.SORT).listing == state.listing
         assert pressed(state, Event.FILTER).listing.filter is Filter.FITS
-        assert pressed(state, Event.FILTER, Event.FILTER, Event.FILTER) == state
+        assert pressed(state, Event.FILTER, Event.FILTER).listing.filter is Filter.SERVES
+        assert pressed(state, *[Event.FILTER] * len(Filter)) == state
+
+    def test_a_list_in_another_order_begins_at_its_first_card(self) -> None:
+        listed = show(make_state(), ["a", "b", "c"])
+        sorted_anew = show(pressed(listed, Event.LAST, Event.SORT), ["c", "a", "b"])
+        assert sorted_anew.selected_card == "c"
+        assert sorted_anew.selected == 0
+
+    def test_all_cards_come_back_in_the_order_that_was_chosen(self) -> None:
+        state = pressed(make_state(), Event.SORT, Event.FILTER)
+        narrowed = replace(state, listing=replace(state.listing, vendor="AMD", least_gb=48, search="x"))
+        assert pressed(narrowed, Event.ALL_CARDS).listing == Listing(sort=Sort.HEADROOM)
+
+    def test_a_profile_that_takes_less_does_not_change_what_was_asked(self) -> None:
+        starts = [Start(Shape(4096, 128, 2), 32_000), Start(Shape(128, 0, 1), 512)]
+        asked = with_shape(initial_state(starts), 20_000, 4, 256)
+        there = pressed(asked, Event.NEXT_PROFILE)
+        assert there.shape == Shape(512, 0, 4)
+        assert pressed(there, Event.NEXT_PROFILE).shape == Shape(20_000, 128, 4)
+        shorter = pressed(there, Event.SHORTER, Event.NEXT_PROFILE)
+        assert shorter.shape.context_tokens == 256
 
     def test_next_profile_goes_round_and_keeps_the_scenario(self) -> None:
         state = pressed(make_state(profiles=2), Event.LONGER, Event.MORE)

@@ -173,14 +173,14 @@ class PriceTable:
 
 def offer_facts(line: OfferLine) -> Iterable[tuple[str, str | None]]:
     """What stands beside an offer's prices, by column: whose they are, in what, and whether they can be counted on."""
-    public = line.book is not None and line.book.indicative
+    kind = "public figures" if line.book is not None and line.book.indicative else "an offer"
     return (
         ("card", line.card),
-        ("seller", line.seller),
+        ("seller", line.seller or None),
         ("book", line.first.book),
-        ("kind", "public figures" if public else "an offer"),
+        ("kind", kind if line.offered else None),
         ("currency", line.first.currency),
-        ("stale", "stale" if line.stale else None),
+        ("stale", "stale" if line.offered and line.stale else None),
     )
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,6 +143,8 @@ def other_json(repository: str, name: str, commit: str) -> Path | None:
 
 
 def _all_headers(repository: str, names: tuple[str, ...], commit: str) -> tuple[StoredTensor, ...]:
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(names)))
     try:
         found = list(pool.map(lambda name: _header(repository, name, commit), names))

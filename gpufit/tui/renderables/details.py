@@ -14,6 +14,7 @@ from gpufit.profile.peaks import Parts
 from gpufit.report.cells import COLUMNS, PART_TITLES, SYMBOLS, binding_text, lots_text, max_context_text
 from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.part_groups import part_bytes
+from gpufit.report.plan_text import change_label
 from gpufit.report.plans import arrangement_words
 from gpufit.report.price_text import money, rates_text
 from gpufit.report.summary import precision_lines
@@ -49,17 +50,7 @@ def _with_evidence(row: CardRow, figure: str) -> Text:
 
 
 def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[tuple[str, str | Text]]:
-    yield "capacity", _TEXT["capacity_bytes"](document, row) or "not known"
-    yield "need", _with_evidence(row, _TEXT["need_bytes"](document, row))
-    yield "  lower .. upper", need_interval_text(document, row)
-    if row.headroom_bytes is not None:
-        yield "headroom", _with_evidence(row, _TEXT["headroom_bytes"](document, row))
-        yield "  lower .. upper", interval_text(document, row)
-    yield "binds", binding_text(row)
     known = settled or row.cards_needed is not None
-    most, longest = _TEXT["max_concurrency"](document, row), max_context_text(row)
-    yield "max concurrency", _largest(most, row.max_concurrency, "sequence") if settled else WAIT
-    yield "max context", _largest(longest, row.max_context_tokens, "token") if settled else WAIT
     yield "cards", _cards(document, row) if known else WAIT
     yield "lots", lots_text(row) if known else WAIT
     stale = {book.name for book in document.offer_books if book.stale}
@@ -69,13 +60,23 @@ def _fact_lines(document: FitDocument, row: CardRow, settled: bool) -> Iterable[
             whose = ", ".join([*([price.seller] if price.seller else []), *old])
             amount = f"{money(price.total_price)} {price.currency or ''}".rstrip()
             yield f"{price.term_days} days", f"{amount} ({whose})" if whose else amount
+    yield "capacity", _TEXT["capacity_bytes"](document, row) or "not known"
+    yield "need", _with_evidence(row, _TEXT["need_bytes"](document, row))
+    yield "  lower .. upper", need_interval_text(document, row)
+    if row.headroom_bytes is not None:
+        yield "headroom", _with_evidence(row, _TEXT["headroom_bytes"](document, row))
+        yield "  lower .. upper", interval_text(document, row)
+    yield "binds", binding_text(row)
+    most, longest = _TEXT["max_concurrency"](document, row), max_context_text(row)
+    yield "max concurrency", _largest(most, row.max_concurrency, "sequence") if settled else WAIT
+    yield "max context", _largest(longest, row.max_context_tokens, "token") if settled else WAIT
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
     yield "evidence", evidence_text(row.evidence)
     for plan in row.arrangements[1:]:
         yield "or", f"{plan.cards_needed} cards: {arrangement_words(plan)}"
     for change in row.changes:
-        yield "one card", change.words
+        yield change_label(row, change), change.words
     for remark in row.remarks:
         yield "remark", remark
 

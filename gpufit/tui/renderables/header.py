@@ -11,7 +11,7 @@ from gpufit.memory.held import AS_PROFILED, Held
 from gpufit.profile.record import Profile
 from gpufit.report.document import FitDocument
 from gpufit.report.summary import headline
-from gpufit.tui.listing import Sort
+from gpufit.tui.listing import Filter, Sort
 from gpufit.tui.loaded import LoadedProfile
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
 from gpufit.tui.state import View, ViewState
@@ -91,12 +91,17 @@ def no_answer(reason: str, several: bool, still_grows: bool = False) -> Text:
     return text.append(f"r: back to the first scenario{other}", DIM)
 
 
-def nothing_listed(state: ViewState) -> Text:
-    """In place of the cards, when the filter leaves none."""
-    return Text.assemble(
-        (f"no card to list: showing {', '.join(state.listing.words)} leaves none at this scenario\n\n", _WARNING),
-        ("f: other verdicts  ·  b, o, m: other brands, forms, sizes  ·  /: another search", DIM),
-    )
+def nothing_listed(state: ViewState, document: FitDocument) -> Text:
+    """In place of the cards, when the filter leaves none; that several of a card would do, where only what fits by
+    itself was to be listed."""
+    text = Text(f"no card to list: showing {', '.join(state.listing.words)} leaves none at this scenario\n", _WARNING)
+    several = sum(row.cards_needed is not None for row in document.cards)
+    if state.listing.filter is Filter.FITS and several:
+        does = "1 card serves" if several == 1 else f"{several} cards serve"
+        text.append(f"{does} it, several together where one is not enough: f lists them\n", PLAIN)
+    where = "" if state.view is View.CARDS else "on Cards (2): "
+    words = f"\na: all cards again  ·  {where}f: other verdicts  ·  b, o, m: other brands, forms, sizes"
+    return text.append(f"{words}  ·  /: another search", DIM)
 
 
 def held_line(held: Held) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
@@ -14,13 +15,15 @@ from rich.theme import Theme
 from gpufit.advice.verdict import Verdict
 from gpufit.catalog.offers import TERMS
 from gpufit.report.cells import SYMBOLS, printable
-from gpufit.report.document import FitDocument
+from gpufit.report.document import CardRow, FitDocument
 from gpufit.report.idle_text import hosts_words
-from gpufit.report.offer_lines import day_text, money, total_text
+from gpufit.report.offer_lines import day_text, money, term_words, total_text
 from gpufit.report.order_document import OrderDocument, Readiness
 from gpufit.report.order_text import status
-from gpufit.report.plans import arrangement_words
-from gpufit.report.price_text import COST_NOTE, cost_headers, price_lines, rates_text
+from gpufit.report.plan_text import change_label
+from gpufit.report.plans import ArrangementFigures, arrangement_words
+from gpufit.report.price_text import COST_NOTE, cost_headers, rates_text
+from gpufit.tui.order_form import in_fields
 from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
@@ -73,19 +76,20 @@ def _seller(line: OrderLine) -> str:
 def columns(lines: Sequence[OrderLine], ordering: Ordering) -> tuple[ListColumn[OrderLine], ...]:
     """Left to right; the term that is chosen stands in brackets, and stays where there is no room for all. A currency
     that all prices share stands above them."""
-    currencies = {_currency(line) for line in lines if _seller(line)}
+    currencies, sellers = ({of(line) for line in lines if _seller(line)} for of in (_currency, _seller))
     shared = f" {currencies.pop()}" if len(currencies) == 1 else ""
     return (
         ListColumn(title="card", text=lambda line: line.row.card, most=22, style=lambda line: STRONG),
         ListColumn(title="taken as", text=arranged, style=_style, importance=2),
-        ListColumn(title="cards", text=lambda line: _count(line.row.cards_needed), right=True, importance=4),
+        ListColumn(title="cards", text=lambda line: _count(line.row.cards_needed), right=True, importance=5),
         ListColumn(title="lots", text=lots_words, right=True),
-        ListColumn(title="idle", text=lambda line: _count(line.row.idle_cards), right=True, importance=5),
-        ListColumn(title="a lot", text=lambda line: _of_lot(line, ordering.term_days), right=True, importance=7),
+        ListColumn(title="idle", text=lambda line: _count(line.row.idle_cards), right=True, importance=6),
+        ListColumn(title="a lot", text=lambda line: _of_lot(line, ordering.term_days), right=True, importance=8),
         *(_total(days, ordering, shared) for days in TERMS),
         *(() if shared else (ListColumn(title="currency", text=_currency, importance=1),)),
-        ListColumn(title="seller", text=_seller, most=20, importance=8),
-        ListColumn(title="age", text=_age, style=_age_style, importance=9),
+        # The same card and arrangement stands there once for each of several sellers.
+        ListColumn(title="seller", text=_seller, most=20, importance=4 if len(sellers) > 1 else 9),
+        ListColumn(title="age", text=_age, style=_age_style, importance=10),
         ListColumn(
             title="evidence",
             text=lambda line: evidence_text(line.evidence),
@@ -115,7 +119,7 @@ def _total(days: int, ordering: Ordering, currency: str) -> ListColumn[OrderLine
         text=lambda line: total_text(line.price(days)),
         right=True,
         style=lambda line: STRONG if chosen else PLAIN,
-        importance=0 if chosen else 6,
+        importance=0 if chosen else 7,
     )
 
 
@@ -142,9 +146,10 @@ def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Orderin
         if not served:
             return text.append(f"\nnothing to price in offer book {document.offers}", WARNING)
         return text.append(f"\nno price in offer book {document.offers}; {_OTHER_BOOKS}", WARNING)
-    for words in price_lines(document):
-        if words.startswith("cheapest") and f", {ordering.term_days} days:" in words:
-            text.append(f"\n{words}", PLAIN)
+    places = {row.card: place for place, row in enumerate(document.cards)}
+    in_order = sorted(served, key=lambda line: places[line.row.card])
+    for words in term_words([line.offer for line in in_order if line.offer is not None], ordering.term_days):
+        text.append(f"\n{words}", WARNING if words.startswith("no ") else PLAIN)
     return text
 
 
@@ -161,8 +166,16 @@ def details(document: FitDocument, line: OrderLine) -> Group:
     for label, value in _facts(document, line):
         grid.add_row(Text(label), Text(printable(value)))
     head = Text.assemble((f"{line.row.card} · ", STRONG), (printable(line.row.name), TITLE))
-    verdict = Text.assemble((SYMBOLS[line.row.verdict], VERDICT_STYLES[line.row.verdict]), (" on one card", DIM))
-    return Group(head, verdict, grid, *_prices(document, line))
+    return Group(head, _verdict(line), grid, *_costs(document, line))
+
+
+def _verdict(line: OrderLine) -> Text:
+    """That of the way in which the card is taken, which is listed because it surely serves; without one, of a card."""
+    if line.plan is None:
+        return Text.assemble((SYMBOLS[line.row.verdict], VERDICT_STYLES[line.row.verdict]), (" on one card", DIM))
+    return Text.assemble(
+        (SYMBOLS[Verdict.FITS], VERDICT_STYLES[Verdict.FITS]), (f": {arrangement_words(line.plan)}", PLAIN)
+    )
 
 
 def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
@@ -171,11 +184,14 @@ def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
         yield "taken as", row.no_plan or "none of the plans tried surely serves the scenario"
         yield "evidence", evidence_text(line.evidence)
     else:
-        yield "taken as", arrangement_words(plan)
-        yield "cards", f"{plan.cards_needed:,} needed, {_count(row.idle_cards)} idle"
-        yield "lots", f"{lots_words(line)}{' cards' if row.lot_size > 1 else ''}"
-        between = f"{format_size(plan.need_lower_bytes)} to {format_size(plan.need_upper_bytes)}"
-        yield "need of each", f"{format_size(plan.need_bytes)} ({between}, {evidence_text(plan.evidence)})"
+        cards = f"{plan.cards_needed:,} {'card' if plan.cards_needed == 1 else 'cards'} needed"
+        yield (
+            "lots",
+            f"{lots_words(line)}{' cards' if row.lot_size > 1 else ''} ({cards}, {_count(row.idle_cards)} idle)",
+        )
+    yield from _prices(line)
+    if plan is not None:
+        yield from _room(row, plan)
     if row.idle_cards and (hosts := hosts_words(row.idle_hosts_copies, row.idle_hosts_sequences)):
         yield "idle cards", f"could host {hosts}"
     offer = line.offer
@@ -189,33 +205,53 @@ def _facts(document: FitDocument, line: OrderLine) -> Iterator[tuple[str, str]]:
     if row.throughput is not None:
         yield "throughput", f"{rates_text(row.throughput)} ({row.throughput.evidence})"
     for change in row.changes:
-        yield "one card", change.words
+        yield change_label(row, change), change.words
     for remark in row.remarks:
         yield "remark", remark
     for note in line.book.notes if line.book is not None and _seller(line) else ():
         yield "prices", note
 
 
-def _prices(document: FitDocument, line: OrderLine) -> Iterator[Table | Text]:
-    """Every term of the seller, with what work costs where speed was measured; nothing where there is no price."""
-    prices = line.row.prices
-    priced = [price for price in prices if price.price_per_lot is not None]
+def _room(row: CardRow, plan: ArrangementFigures) -> Iterator[tuple[str, str]]:
+    """What each card has and needs as it is taken, and how one by itself would do."""
+    between = f"{format_size(plan.need_lower_bytes)} to {format_size(plan.need_upper_bytes)}"
+    yield "need of each", f"{format_size(plan.need_bytes)} ({between}, {evidence_text(plan.evidence)})"
+    if row.capacity_bytes is not None:
+        least, most = row.capacity_bytes - plan.need_upper_bytes, row.capacity_bytes - plan.need_lower_bytes
+        yield "capacity", format_size(row.capacity_bytes)
+        between = f"{format_size(least)} to {format_size(most)}"
+        yield "headroom", f"{format_size(row.capacity_bytes - plan.need_bytes)} ({between})"
+    if plan.arrangement != "single":
+        yield "one card", SYMBOLS[row.verdict]
+
+
+def _prices(line: OrderLine) -> Iterator[tuple[str, str]]:
+    """What every term of the seller costs; that there is no price, where nobody names one."""
+    priced = [price for price in line.row.prices if price.price_per_lot is not None]
     if not priced:
-        yield Text("no price: it stays blank until a seller names one", DIM)
+        yield "price", "none: it stays blank until a seller names one"
         return
-    timed = any(price.cost_per_million_tokens is not None for price in prices)
-    costs = cost_headers(document)[3:5] if timed else ()
+    currency = priced[0].currency or "currency not named"
+    of_terms = [(price.term_days, total_text(price)) for price in line.row.prices]
+    if line.plan is not None:
+        yield f"total, {currency}", " · ".join(f"{days} days {total or '-'}" for days, total in of_terms)
+    of_lots = [(price.term_days, _amount(price.price_per_lot)) for price in line.row.prices]
+    yield f"a lot, {currency}", " · ".join(f"{days} days {asked or '-'}" for days, asked in of_lots)
+
+
+def _costs(document: FitDocument, line: OrderLine) -> Iterator[Table | Text]:
+    """What work costs in each term, where speed was measured."""
+    prices = line.row.prices
+    if all(price.cost_per_million_tokens is None for price in prices):
+        return
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style=DIM)
-    for header in ("term", "a lot", f"total, {priced[0].currency or 'currency not named'}", *costs):
+    for header in ("term", *(f"{one}, {_currency(line)}" for one in cost_headers(document)[3:5])):
         table.add_column(header, justify="left" if header == "term" else "right", style=PLAIN)
     for price in prices:
-        cells = [f"{price.term_days} days", _amount(price.price_per_lot), total_text(price)]
-        if timed:
-            cells += [_amount(price.cost_per_million_tokens), _amount(price.cost_per_thousand_inputs)]
-        table.add_row(*cells)
+        costs = (price.cost_per_million_tokens, price.cost_per_thousand_inputs)
+        table.add_row(f"{price.term_days} days", *map(_amount, costs))
     yield table
-    if timed:
-        yield Text(COST_NOTE, DIM)
+    yield Text(COST_NOTE, DIM)
 
 
 _READY_STYLES = {
@@ -235,10 +271,13 @@ def order_head(line: OrderLine, document: OrderDocument | None, words: str, wron
         text.append(f"\n{status(document)}", _READY_STYLES[document.readiness])
         text.append(f" {evidence_text(document.evidence)}", STYLES[document.evidence])
         for blocker in document.blockers:
-            text.append(f"\n! {printable(blocker)}", WARNING)
+            text.append(f"\n! {printable(in_fields(blocker))}", WARNING)
     if words:
         text.append(f"\n! {printable(words)}" if wrong else f"\n{words}", WARNING if wrong else DIM)
     return text
+
+
+_AMOUNT = re.compile(r"[\d,]+\.\d\d \w+")
 
 
 class _Tables(TableElement):
@@ -250,6 +289,8 @@ class _Tables(TableElement):
                 table.show_header = any(str(column.header).strip() for column in table.columns)
                 for column in table.columns:
                     column.overflow = "fold"
+                    # An amount stays beside its currency; other columns give way.
+                    column.no_wrap = any(_AMOUNT.fullmatch(str(cell).strip()) for cell in column.cells)
             yield table
 
 

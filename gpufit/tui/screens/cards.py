@@ -14,7 +14,7 @@ from textual.widgets import Input
 from gpufit.tui import state
 from gpufit.tui.keys import CARDS, bindings
 from gpufit.tui.listing import Listing, next_form, next_memory, next_vendor
-from gpufit.tui.messages import CardPressed
+from gpufit.tui.messages import CardPressed, ListResized
 from gpufit.tui.renderables import header
 from gpufit.tui.renderables.bar import legend
 from gpufit.tui.renderables.cards import heading
@@ -101,8 +101,9 @@ class CardsScreen(QuestionScreen):
     def instead(self) -> Text | None:
         """Also where no card is left to list."""
         found = super().instead()
-        if found is None and not self.session.rows:
-            return header.nothing_listed(self.session.state)
+        document = self.session.document
+        if found is None and document is not None and not self.session.rows:
+            return header.nothing_listed(self.session.state, document)
         return found
 
     def draw_answer(self) -> None:
@@ -114,8 +115,15 @@ class CardsScreen(QuestionScreen):
         cards = self.query_one(CardList)
         self.query_one("#legend", Words).update(legend(self.size.width - 2), layout=False)
         cards.show(session.document, session.rows, session.state.selected, session.settled)
-        self.query_one("#heading", Words).update(heading(cards.columns), layout=False)
+        self._head()
         self.query_one(Details).show(session.document, row, session.settled)
+
+    def on_list_resized(self, message: ListResized) -> None:
+        """The columns may be others now."""
+        self._head()
+
+    def _head(self) -> None:
+        self.query_one("#heading", Words).update(heading(self.query_one(CardList).columns), layout=False)
 
     def _enlarge_details(self, large: bool) -> None:
         self.set_class(large, "-enlarged")

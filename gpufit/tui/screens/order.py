@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 from textual.widget import Widget
 
 from gpufit.tui import ordering, state
+from gpufit.tui.export import Exportable, of_fit
 from gpufit.tui.keys import ORDER, bindings
 from gpufit.tui.messages import ListResized, RowPressed
 from gpufit.tui.ordering import Ordering, OrderLine
@@ -60,9 +61,15 @@ class OrderScreen(QuestionScreen):
     def instead(self) -> Text | None:
         """Also where no card is left to list."""
         found = super().instead()
-        if found is None and not self.session.rows:
-            return header.nothing_listed(self.session.state)
+        document = self.session.document
+        if found is None and document is not None and not self.session.rows:
+            return header.nothing_listed(self.session.state, document)
         return found
+
+    def exportable(self) -> Exportable | None:
+        """The answer for the cards that are listed, under a name of its own."""
+        document = self.session.listed()
+        return None if document is None else of_fit(document, "orders")
 
     def draw(self) -> None:
         """As every screen with an answer; without one there are no lines to move over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import BindingType
@@ -11,15 +12,17 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.screen import Screen
 from textual.widgets import Input
 
+from gpufit.advice.plan import AskError
 from gpufit.errors import UsageError
 from gpufit.report.order_document import OrderDocument
 from gpufit.report.order_registry import load_order_format
 from gpufit.tui.export import Exportable, of_order
 from gpufit.tui.keys import ORDER_FILE, bindings
 from gpufit.tui.messages import OrderMade
-from gpufit.tui.order_form import FIELDS, TERM_WORDS, first_texts, read_ask
+from gpufit.tui.order_form import FIELDS, TERM_WORDS, first_texts, in_fields, read_ask
 from gpufit.tui.ordering import OrderLine
 from gpufit.tui.renderables.order import OrderPage, order_head
+from gpufit.tui.renderables.palette import WARNING
 from gpufit.tui.session import Session
 from gpufit.tui.widgets.block import Block
 from gpufit.tui.widgets.key_footer import KeyFooter
@@ -57,6 +60,10 @@ class OrderFileScreen(Screen[None]):
         self._session, self._line, self._texts = session, line, first_texts(term_days)
         self.document: OrderDocument | None = None
         """None while there is none."""
+        self._why_not = ""
+        """In words."""
+        self._at_fault: str | None = None
+        """The field to mend."""
 
     def compose(self) -> ComposeResult:
         """What was chosen, the form, and the file."""
@@ -65,7 +72,7 @@ class OrderFileScreen(Screen[None]):
             with VerticalScroll(id="form", can_focus=False):
                 for one in FIELDS:
                     with Horizontal(classes="field"):
-                        yield Words(one.title, classes="title")
+                        yield Words(one.title, id=f"title-{one.name}", classes="title")
                         yield Input(self._texts[one.name], placeholder=one.hint, id=one.name, compact=True)
                 yield Words(f"Terms, in days. {TERM_WORDS}.", id="terms")
             with Scroll(id="file"):
@@ -98,20 +105,39 @@ class OrderFileScreen(Screen[None]):
             ask = read_ask(self._texts)
             made = self._session.order(self._line.row.card, self._line.book, ask, self._arrangement)
         except UsageError as error:
-            self.post_message(OrderMade(str(error), ""))
+            field = error.option if isinstance(error, AskError) else None
+            self.post_message(OrderMade(in_fields(str(error)), "", field))
             return
         self.post_message(OrderMade(made, load_order_format("markdown").render_order(made).decode()))
 
     def on_order_made(self, message: OrderMade) -> None:
         """The file, or why there is none."""
+        self._point_at(message.field)
         if isinstance(message.order, str):
-            self.document = None
+            self.document, self._why_not = None, message.order
             self._say(message.order, wrong=True)
             self.query_one("#page", Words).update("")
             return
-        self.document = message.order
+        self.document, self._why_not = message.order, ""
         self._say("")
         self.query_one("#page", Words).update(OrderPage(message.page))
+
+    def _point_at(self, field: str | None) -> None:
+        """A sign before the title of the field to mend, and none before the others."""
+        self._at_fault = field
+        for one in FIELDS:
+            wrong = one.name == field
+            title = Text(f"! {one.title}", WARNING) if wrong else Text(one.title)
+            self.query_one(f"#title-{one.name}", Words).update(title)
+
+    async def action_write(self) -> None:
+        """Write the order file. Where there is none say why, with the cursor in the field to mend."""
+        if self.document is not None:
+            await self.run_action("app.export")
+            return
+        self.notify(f"no order to write: {self._why_not or 'still planning'}", severity="warning", markup=False)
+        if self._at_fault is not None:
+            self.query_one(f"#{self._at_fault}", Input).focus()
 
     @property
     def _arrangement(self) -> str | None:

@@ -11,7 +11,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from gpufit.report.document import CardRow, FitDocument
-from gpufit.tui.messages import CardPressed
+from gpufit.tui.messages import CardPressed, ListResized
 from gpufit.tui.renderables.cards import Layout, card_line, layout_for
 
 _NEIGHBOURS = 2
@@ -59,6 +59,7 @@ class CardList(ScrollView, can_focus=True, inherit_bindings=False):
     def on_resize(self) -> None:
         """Choose the columns again, and keep the selected card in view when the list gets shorter."""
         self._lay_out()
+        self.post_message(ListResized())
 
     def _lay_out(self) -> None:
         if self._document is not None:
