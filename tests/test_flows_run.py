@@ -135,7 +135,9 @@ class TestTheProcess:
         output.write_text("mine")
         request = RunRequest(estimate=EstimateRequest(model=str(bare_config(tmp_path))), estimate_output=output)
         *_, last = start_run(request).events()
-        assert last == Refused(reason=f"{output} exists; replace it, or name another file", exit_code=2)
+        assert last == Refused(
+            reason=f"{output} exists; replace it, or name another file", exit_code=2, there=str(output)
+        )
         assert output.read_text() == "mine"
 
     def test_an_estimate_writes_its_profile(self, tmp_path: Path) -> None:

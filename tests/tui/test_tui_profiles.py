@@ -342,6 +342,7 @@ async def test_without_any_profile_it_says_how_to_make_one() -> None:
         await pilot.press("1")
         assert "gpufit profile MODEL" in screen_text(app)
         assert "i: type a model's name" in screen_text(app)
+        assert "q quits" in screen_text(app), "the whole page has room on the smallest screen"
         await pilot.press("down", "space", "equals_sign", "enter", "escape", "tab", "q")
         await pilot.pause()
         assert not app.is_running

@@ -30,6 +30,14 @@ from gpufit.tui.renderables.words import EVIDENCE_WORDS, FIGURE_WORDS, VERDICT_W
 from gpufit.tui.state import View
 
 _WIDTH = 20
+_COMMANDS = (
+    ("gpufit profile MODEL", "where it can run"),
+    ("gpufit simulate MODEL", "without the device"),
+    ("gpufit estimate MODEL --save profiles/NAME.json", "from its config alone"),
+    ("gpufit tui", "all in the folder"),
+    ("gpufit tui PROFILE...", "those you name"),
+)
+_LONGEST = max(len(command) for command, _ in _COMMANDS)
 
 
 def help_keys(views: Sequence[View]) -> Group:
@@ -87,12 +95,9 @@ def empty_page(folder: str, problems: Sequence[str], here_imports: bool = False)
     shelf, form = (tuple(View).index(view) + 1 for view in (View.PROFILES, View.RUN))
     here = "i" if here_imports else f"{shelf} and then i"
     text.append(f"{here}: type a model's name or a profile's file, to look at it at once\n", STRONG)
-    text.append(f"{form}: the form that measures, simulates or estimates a model and keeps its profile\n\n", STRONG)
-    text.append("The same from a shell, measured where the model can run:\n\n", PLAIN)
-    text.append("    gpufit profile MODEL\n\n", STRONG)
-    text.append("or without the device, from the model's files or its config alone:\n\n", PLAIN)
-    text.append("    gpufit simulate MODEL\n    gpufit estimate MODEL --save profiles/NAME.json\n\n", STRONG)
-    text.append("MODEL is a local directory, a GGUF file or a hub id. Then:\n\n", PLAIN)
-    text.append("    gpufit tui", STRONG).append("              every profile in the folder, newest first\n", DIM)
-    text.append("    gpufit tui PROFILE...", STRONG).append("   the ones you name\n\n", DIM)
+    text.append(f"{form}: the form that measures, simulates or estimates one and keeps it\n\n", STRONG)
+    text.append("From a shell; MODEL is a local directory, a GGUF file or a hub id:\n\n", PLAIN)
+    for command, words in _COMMANDS:
+        text.append(f"    {command}", STRONG).append(f"{' ' * (_LONGEST - len(command))}   {words}\n", DIM)
+    text.append("\n")
     return text.append("q quits", DIM)

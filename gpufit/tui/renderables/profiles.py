@@ -101,10 +101,10 @@ def title(count: int, unfinished: int, marked: int) -> Text:
 def details(entry: Entry, kept: bool = True) -> Group:
     """Everything about one profile that its line has no room for; `kept`: it is a file, and not only on show."""
     grid = Table.grid(Column(width=_LABEL_WIDTH, style=DIM), Column(ratio=1, style=PLAIN), expand=True)
-    for label, value in _lines(entry):
-        grid.add_row(Text(label), Text(printable(value)))
     if not kept:
         grid.add_row(Text("kept", WARNING), Text(printable(not_kept(entry.row)), WARNING))
+    for label, value in _lines(entry):
+        grid.add_row(Text(label), Text(printable(value)))
     why = entry.row.why_not
     state = Text(why or "enter opens it: every screen then asks this profile", WARNING if why else DIM)
     return Group(Text(printable(entry.row.model.name), TITLE), state, grid)
