@@ -2,6 +2,7 @@
 
     GpufitError                 one line for the user: what, why, what to do next
     ├── UsageError              the request itself cannot be answered       (exit 2)
+    │   └── OutputExistsError   the output is there, and nobody said to replace it
     ├── UnreadableInputError    a file or model cannot be read or written   (exit 3)
     └── MeasurementError        the run on the device did not happen        (exit 4)
         └── TooLargeError       the model could not even be loaded into the memory there is
@@ -19,6 +20,14 @@ class GpufitError(Exception):
 
 class UsageError(GpufitError):
     """The request itself cannot be answered: a wrong value, an ambiguous card, a context the model cannot have."""
+
+
+class OutputExistsError(UsageError):
+    """The file to be written is there, and nobody said what to do with it."""
+
+    def __init__(self, path: object, remedy: str) -> None:
+        super().__init__(f"{path} exists; {remedy}")
+        self.path = str(path)
 
 
 class UnreadableInputError(GpufitError):

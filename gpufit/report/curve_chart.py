@@ -82,8 +82,8 @@ def stretches(document: CurveDocument, line: CurveLine) -> list[tuple[bool, tupl
 def crossing_marks(document: CurveDocument, card: CurveCard, selected: bool) -> Iterator[ChartMark]:
     """Where the curve crosses a card's ceiling, of the selected one with the bracket around it; nothing where the
     model's own positions end it."""
-    if card.ceiling_bytes is None or card.ceiling_bytes <= 0:
-        return
+    if card.ceiling_bytes is None or card.ceiling_bytes <= 0 or card.estimate_up_to is None:
+        return  # without an estimate no crossing is known, and one end of a bracket alone would look like one
     bracket = [(card.surely_up_to, SURELY, "surely up to"), (card.possibly_up_to, POSSIBLY, "surely not beyond")]
     estimate = (card.estimate_up_to, ESTIMATE, "by the estimate up to")
     for place, sign, words in [*(bracket if selected else []), estimate]:

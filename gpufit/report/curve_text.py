@@ -13,6 +13,9 @@ from gpufit.units import format_size, format_tokens
 UNITS = {Axis.CONTEXT: "tokens of context", Axis.CONCURRENCY: "sequences at once"}
 """What a place of each axis counts."""
 
+FIRSTS = {Axis.CONTEXT: "token of context", Axis.CONCURRENCY: "sequence"}
+"""The least place of each axis."""
+
 CROSSING_HEADERS = ("card", "verdict", "ceiling", "surely to", "estimate", "at most", "evidence")
 
 
@@ -60,7 +63,7 @@ def crossing_sentence(document: CurveDocument, card: CurveCard) -> str:
     if sure == document.limit:
         return f"{card.card}: surely holds all {format_tokens(sure)} {unit} that the model's own positions allow"
     if most == 0:
-        return f"{card.card}: surely does not hold even the first of the {unit}"
+        return f"{card.card}: surely does not hold even 1 {FIRSTS[document.axis]}"
     return (
         f"{card.card}: {unit} surely {_up_to(document, sure)}, by the estimate {_up_to(document, estimate)}, "
         f"surely not beyond {place_text(document, most)}"

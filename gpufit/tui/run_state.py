@@ -81,6 +81,8 @@ class RunState:
     """When what happens now began, in seconds of the clock that `at` is read from."""
     reason: str = ""
     """Why it was refused, or how it crashed."""
+    there: str = ""
+    """The file whose being there is why it was refused; empty otherwise."""
     output: str = ""
     """The file; empty while it is not known."""
 
@@ -121,6 +123,11 @@ def stop_asked(state: RunState) -> RunState:
 def apply(state: RunState, event: RunEvent, at: float) -> RunState:
     """The state after an event; nothing changes a run that has ended."""
     return _CHANGES[type(event)](state, event, at) if state.alive else state
+
+
+def refused_at_once(state: RunState) -> bool:
+    """Whether what was asked for could not even begin: it has to be asked otherwise."""
+    return state.stage is Stage.REFUSED and state.started is None
 
 
 def again(state: RunState) -> RunRequest | None:
@@ -222,7 +229,7 @@ def _finished(state: RunState, event: Finished, at: float) -> RunState:
 
 
 def _refused(state: RunState, event: Refused, at: float) -> RunState:
-    return replace(_over(state, at), stage=Stage.REFUSED, reason=event.reason)
+    return replace(_over(state, at), stage=Stage.REFUSED, reason=event.reason, there=event.there)
 
 
 def _interrupted(state: RunState, event: Interrupted, at: float) -> RunState:

@@ -55,6 +55,11 @@ class Runner:
         # Daemons: the interface never waits for a run that it was not told to stop.
         threading.Thread(target=self._hear, args=(self._run, notify), daemon=True).start()
 
+    def forget(self) -> None:
+        """Nothing more of a run that was refused: something else is going to be asked for."""
+        if not self.state.alive:
+            self.state = RunState()
+
     def take(self) -> tuple[RunEvent, ...]:
         """Let what was heard since the last time change the state, and give it."""
         taken = []

@@ -124,7 +124,7 @@ class TestWords:
         assert crossing_sentence(document, document.cards[2]) == (
             "large-80gb: surely holds all 32765 tokens of context that the model's own positions allow"
         )
-        assert "does not hold even the first" in crossing_sentence(document, document.cards[3])
+        assert "does not hold even 1 " in crossing_sentence(document, document.cards[3])
         assert "nobody has reported its memory" in crossing_sentence(document, document.cards[4])
 
     def test_a_place(self) -> None:

@@ -22,7 +22,8 @@ from gpufit.report.curve import CurveDocument
 from gpufit.report.curve_chart import ESTIMATE, FULL, PHASE_COLOURS, POSSIBLY, RAN, SURELY, size_tick
 from gpufit.report.curve_text import crossing_cells, crossing_sentence
 from gpufit.tui.renderables.crossings import crossings, legend
-from gpufit.tui.renderables.curve import SELECTED_RAIL, paint, picture, shown_cards
+from gpufit.tui.renderables.curve import SELECTED_RAIL, Label, Picture, paint, picture, shown_cards
+from gpufit.tui.renderables.plot_cells import PlotCells
 from gpufit.tui.screens.curve import CurveScreen
 from gpufit.tui.state import View
 
@@ -38,10 +39,15 @@ def make_curve(axis: Axis = Axis.CONCURRENCY, profile: Profile | None = None) ->
 
 
 def drawn(document: CurveDocument, width: int, height: int, selected: int = SELECTED) -> list[str]:
+    near = shown_cards(document, LISTED, selected)
+    return painted(picture(document, near, LISTED[selected], width, height), width, height)
+
+
+def painted(found: Picture, width: int, height: int) -> list[str]:
     plot = Plot()
     plot.plotsize(width, height)
     plot._set_size(width, height)  # as the widget does: `plotsize` stops at the terminal of whoever runs the tests
-    paint(plot, picture(document, shown_cards(document, LISTED, selected), LISTED[selected], width, height))
+    paint(plot, found)
     return re.sub(r"\x1b\[[0-9;]*m", "", plot.build()).rstrip("\n").split("\n")
 
 
@@ -108,6 +114,39 @@ class TestPicture:
     def test_a_round_size_has_no_decimals(self) -> None:
         assert [size_tick(size) for size in (2**34, 3 * 2**29, 2**29)] == ["16 GiB", "1.5 GiB", "512 MiB"]
 
+    @pytest.mark.parametrize(("width", "height"), [(78, 13), (118, 22)])
+    @pytest.mark.parametrize("axis", list(Axis))
+    def test_no_name_covers_a_crossing_or_another_name(self, axis: Axis, width: int, height: int) -> None:
+        document = make_curve(axis)
+        line = max(document.lines, key=lambda one: one.points[-1].allocated_bytes)
+        for point in line.points:
+            # A card whose ceiling the highest line reaches at this very place.
+            figures = {"surely_up_to": point.at, "estimate_up_to": point.at, "possibly_up_to": point.at}
+            changed = {"ceiling_bytes": point.allocated_bytes, **figures}
+            card = msgspec.structs.replace(document.cards[SELECTED], **changed)
+            changed_document = msgspec.structs.replace(document, cards=(card,), cells=(), limit=2**40)
+            found = picture(changed_document, (card,), card.card, width, height)
+            text = "\n".join(painted(found, width, height))
+            assert ESTIMATE in text, f"{text}\n{point}"
+            assert all(label.text.strip() in text for label in found.labels), text
+
+    def test_cells_are_where_the_library_draws(self) -> None:
+        labels = tuple(Label(x, y, "@", "white", "left") for x, y in ((0.0, 30.0), (5.0, 35.0), (10.0, 40.0)))
+        ticks = ((30.0, "1 GiB"), (40.0, "512 GiB"))
+        found = Picture((0.0, 10.0), (30.0, 40.0), ((0.0, "1"), (10.0, "2")), ticks, (), (), labels)
+        lines = painted(found, 78, 14)
+        cells = PlotCells((0.0, 10.0), (30.0, 40.0), len("512 GiB") + 1, 78 - 2, 14)
+        # The bottom row inside the frame has the frame and the ticks below it.
+        seen = {(len(lines) - 3 - at, line.index("@")) for at, line in enumerate(lines) if "@" in line}
+        assert seen == {(cells.row(one.y), cells.column(one.x)) for one in labels}
+
+    def test_without_an_estimate_there_is_no_crossing_and_no_bracket(self) -> None:
+        document = make_curve(profile=make_profile(memory_model=None))
+        card = document.cards[SELECTED]
+        assert "no crossing is known" in crossing_sentence(document, card)
+        found = picture(document, shown_cards(document, LISTED, SELECTED), card.card, 78, 14)
+        assert not {SURELY, ESTIMATE, POSSIBLY} & {one.marker for one in found.strokes}
+
 
 class TestTable:
     @pytest.mark.parametrize("width", [70, 90, 110])
@@ -153,6 +192,23 @@ class TestScreen:
             assert "x axis" in text
             assert {len(line) for line in screen_lines(app)} == {size[0]}
             assert any("┌" in line for line in screen_lines(app))
+
+    async def test_names_only_ceilings_of_cards_that_are_listed(self) -> None:
+        app = make_app()
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.press("slash", *"gh200", "enter", "3")
+            await pilot.pause()
+            named = set(re.findall(r"[a-z0-9-]+-\d+gb", screen_text(app)))
+            assert named
+            assert all(name.startswith("gh200") for name in named)
+
+    async def test_the_legend_is_whole_on_the_smallest_screen(self) -> None:
+        app = make_app()
+        async with app.run_test(size=(80, 24)) as pilot:
+            await pilot.press("3")
+            for _ in range(6):
+                assert "o a run's peak" in screen_text(app)
+                await pilot.press("down")
 
     async def test_x_changes_the_axis_and_back(self) -> None:
         app = make_app()

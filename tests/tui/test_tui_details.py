@@ -172,7 +172,7 @@ class TestHeader:
     def test_without_an_answer_names_the_question(self) -> None:
         text = header(make_loaded(), make_state(), None).plain
         assert "tiny-llama · transformers 5.24.0 · profile of AMD EPYC" in text
-        assert "context 512 x 4 at once: no answer" in text
+        assert "context 512 + 4 new x 4 at once: no answer" in text
 
     def test_problems_are_a_line_each_and_counted_past_three(self) -> None:
         assert problem_lines(["a", "b"]).plain == "! a\n! b"
@@ -233,7 +233,9 @@ class TestPages:
         text = empty_page("profiles/", []).plain
         assert "No profile yet" in text
         assert "gpufit profile MODEL" in text
-        assert "key 8 opens a form" in text
+        assert "1 and then i: type a model's name or a profile's file" in text
+        assert "8: the form" in text
+        assert empty_page("profiles/", [], here_imports=True).plain.splitlines()[4].startswith("i: type")
 
     def test_the_empty_page_says_what_could_not_be_read(self) -> None:
         text = empty_page("profiles/", ["x.json: not a profile"]).plain

@@ -247,7 +247,9 @@ class TestList:
     async def test_without_any_price_it_says_so(self) -> None:
         app = order_app(flows.choose_offers(CATALOG, [], DAY))
         async with app.run_test(size=WIDE):
-            assert "no price in offer book blank (gpufit catalog offers --template" in screen_text(app)
+            text = screen_text(app)
+            assert "no price in offer book blank; gpufit tui --offers public-indicative" in text
+            assert "gpufit catalog offers --template" in text
 
     async def test_a_click_selects_and_a_second_one_opens(self, offers: Offers) -> None:
         app = order_app(offers)

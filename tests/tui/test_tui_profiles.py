@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import msgspec
 import pytest
 from builders import make_cell, make_profile
 from public_models import CONFIGS
+from run_screens import text_of
 from tui_builders import CATALOG, OFFERS, make_app, make_loaded, named, plain, screen_lines, screen_text
 
 from gpufit import flows
@@ -113,6 +115,23 @@ class TestLines:
         placed = listed.place(COLUMNS, rows, 76)
         assert listed.heading(placed).plain.split() == ["model", "evidence", "device", "cells", "made"]
 
+    def test_a_cut_name_keeps_the_end_that_tells_it_apart_and_the_file_goes_before_the_engine(self) -> None:
+        large, small = (f"meta-llama__Meta-Llama-3.1-{size}-Instruct" for size in ("70B", "8B"))
+        rows = lines((named(large), named(small)), opened=0)
+        placed = listed.place(COLUMNS, rows, 100)
+        assert listed.heading(placed).plain.split() == ["model", "evidence", "device", "cells", "made", "file"]
+        texts = [listed.line(placed, one, selected=False).plain for one in rows]
+        assert all(f"{size}-Instruct " in text for text, size in zip(texts, ("70B", "8B"), strict=True)), texts
+        assert all("…" in text for text in texts)
+        assert all(len(text) <= 100 for text in texts)
+
+    def test_an_estimate_that_was_only_opened_says_that_it_is_not_kept(self) -> None:
+        (entry,) = lines((make_loaded(where="models/my model"),), opened=0)
+        text = " ".join(plain(details(entry, kept=False)).split())
+        assert "it is gone on quit" in text
+        assert "gpufit estimate 'models/my model' --save profiles/tiny-llama.json" in text
+        assert "gone on quit" not in plain(details(entry))
+
     def test_the_details_hold_what_a_line_cuts(self) -> None:
         text = plain(details(lines((make_loaded(swept()),), opened=0)[0]))
         for part in (
@@ -121,11 +140,20 @@ class TestLines:
             "AMD EPYC, 24.00 GiB",
             "transformers 5.24.0 (sdpa)",
             "LlamaForCausalLM, 128,000,000 parameters, positions to 32k",
-            "2 measured, 2 out of memory, 1 failed, 1 skipped; unfinished: gpufit profile --resume",
+            "2 measured, 2 out of memory, 1 failed, 1 skipped",
             "context 512 + 4 new x 1 at once",
             "finding: stored Q4_1, resident float16: dequantised at load",
         ):
             assert part in text
+
+    def test_an_unfinished_one_names_the_command_that_goes_on(self) -> None:
+        source = make_profile().model.source
+        for evidence, words in ((Evidence.MEASURED, "profile {} -o p.json --resume goes on"),
+                                (Evidence.SIMULATED, "simulate {} -o p.json --force makes it anew")):  # fmt: skip
+            loaded = make_loaded(make_profile(evidence=evidence, complete=False), "p.json")
+            text = " ".join(plain(details(lines((loaded,), opened=0)[0]), 200).split())
+            assert "unfinished gpufit " + words.format(shlex.quote(source)) in text
+        assert "unfinished" not in plain(details(lines((make_loaded(),), opened=0)[0]))
 
     def test_what_cannot_answer_says_so(self) -> None:
         assert WHY in " ".join(plain(details(lines((unfinished(),))[0])).split())
@@ -277,6 +305,7 @@ class TestImport:
             await pilot.pause()
             assert "Qwen3-32B" in selected_line(app)
             assert "computed" in selected_line(app)
+            assert "it is gone on quit; screen 8 (start: estimate)" in text_of(app, "#about")
             assert app.session.profiles[0].start == flows.default_shape(app.session.profiles[0].profile)
             await pilot.press("enter")
             assert "Qwen3-32B · transformers" in screen_text(app)
@@ -312,9 +341,26 @@ async def test_without_any_profile_it_says_how_to_make_one() -> None:
     async with app.run_test(size=SMALL) as pilot:
         await pilot.press("1")
         assert "gpufit profile MODEL" in screen_text(app)
+        assert "i: type a model's name" in screen_text(app)
         await pilot.press("down", "space", "equals_sign", "enter", "escape", "tab", "q")
         await pilot.pause()
         assert not app.is_running
+
+
+async def test_without_any_profile_the_footer_names_no_key_of_an_answer() -> None:
+    app = GpufitApp(Session((), CATALOG, OFFERS))
+    async with app.run_test(size=WIDE) as pilot:
+        for key in "234567":
+            await pilot.press(key)
+            await pilot.pause()
+            footer = screen_lines(app)[-1].split()
+            assert not {"search", "sort", "filter", "details", "context", "reset", "axis", "term"} & {*footer}, key
+            assert "quit" in footer
+            assert "1 and then i: type a model's name" in screen_text(app)
+        app.session.take(named("first"))
+        await pilot.press("2")
+        await pilot.pause()
+        assert {"search", "sort", "filter", "details"} <= {*screen_lines(app)[-1].split()}
 
 
 @pytest.mark.parametrize("typed", ["x" * 300, f"{'x' * 300}.json", "zero\0.json", "~nobody/p.json"])

@@ -42,7 +42,13 @@ class TestSlider:
     @given(st.integers(1, 200_000), st.integers(20, 80))
     def test_it_is_as_wide_as_asked(self, value: int, width: int) -> None:
         line = slider("context", value, 200_000, "196608", width).plain
-        assert len(line) == width == len("context ") + rail_width("context", width) + VALUE_WIDTH
+        assert len(line) == width == len("context ") + rail_width("context", "196608", width) + VALUE_WIDTH
+
+    @given(st.integers(20, 80))
+    def test_a_long_value_takes_its_room_from_the_rail(self, width: int) -> None:
+        line = slider("at once", 1_000_000, 1_000_000, "1,000,000", width).plain
+        assert line.endswith("● 1,000,000")
+        assert len(line) == max(width, len("at once ───  1,000,000") - 1)
 
     async def test_a_click_and_a_drag_ask(self) -> None:
         app = make_app()
@@ -50,7 +56,7 @@ class TestSlider:
             context = app.screen.query_one(f"#slider-{Axis.CONTEXT}", Slider)
             await pilot.click(context, offset=(len("context "), 0))
             assert cards_screen(app).session.state.shape.context_tokens == 1
-            end = len("context ") + rail_width("context", context.size.width) - 1
+            end = len("context ") + rail_width("context", "512", context.size.width) - 1
             await pilot.mouse_down(context, offset=(10, 0))
             await pilot.hover(context, offset=(end, 0))
             await pilot.mouse_up(context, offset=(end, 0))
@@ -64,7 +70,12 @@ class TestSlider:
 class TestTyped:
     @pytest.mark.parametrize(
         ("typed", "shape"),
-        [("700x9", Shape(700, 4, 9)), ("1kx2+128", Shape(1024, 128, 2)), ("2K\u00d73+1", Shape(2048, 1, 3))],
+        [
+            ("700x9", Shape(700, 4, 9)),
+            ("1kx2+128", Shape(1024, 128, 2)),
+            ("2K\u00d73+1", Shape(2048, 1, 3)),
+            ("8k", Shape(8192, 4, 4)),
+        ],
     )
     async def test_what_is_typed_is_asked(self, typed: str, shape: Shape) -> None:
         app = make_app()
@@ -78,7 +89,8 @@ class TestTyped:
         ("typed", "said"),
         [
             ("", "not of the form"),
-            ("8k", "not of the form"),
+            ("8k+", "not of the form"),
+            ("0", "the context must be a whole number of at least 1"),
             ("0x1", "at least 1"),
             ("[bold][/nothing]", "[bold][/nothing]"),
         ],
@@ -104,6 +116,20 @@ class TestTyped:
             await pilot.press("left", "right", "right")
             # The last of 129 new tokens needs no position: 32,768 - 128.
             assert cards_screen(app).session.state.shape == Shape(32_640, 129, 1)
+
+    @pytest.mark.parametrize("size", [SMALL, WIDE])
+    async def test_what_is_kept_stands_where_it_is_typed_and_in_a_question_without_answer(
+        self, size: tuple[int, int]
+    ) -> None:
+        app = make_app()
+        async with app.run_test(size=size) as pilot:
+            await pilot.press("g")
+            app.screen.query_one(Input).value = "8kx1000000+200k"
+            await pilot.press("enter")
+            assert "context 8k + 200k new x 1,000,000 at once: no answer" in screen_text(app)
+            assert screen_text(app).count("1,000,000") > 1, "beside its slider, too"
+            await pilot.press("g")
+            assert "8kx16 leaves the new ones at 200k" in screen_text(app)
 
     async def test_letters_are_letters_while_typing(self) -> None:
         app = make_app(named("one"), named("two"))

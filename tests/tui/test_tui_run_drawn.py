@@ -98,6 +98,14 @@ class TestGrid:
         size = 256_000_000 + 4_000 + 128 * (20_000 + 16 + 3_000 + 2_000) + 100_000 + 1_000_000
         assert f"✓ {size / 2**20:.1f} MiB" in plain(cells_section(self.STATE, 80), 80)
 
+    def test_the_title_speaks_of_peaks_only_where_they_are(self) -> None:
+        # Three numbers at once: 9 cells for the contexts and 15 for each of the fields.
+        assert "Cells, each with its highest peak" in plain(cells_section(self.STATE, 54), 80)
+        narrow = plain(cells_section(self.STATE, 53), 80)
+        assert "Cells" in narrow
+        assert "peak" not in narrow
+        assert "MiB" not in narrow
+
     def test_the_legend_has_the_signs_that_are_there(self) -> None:
         text = plain(cells_section(self.STATE, 30), 90)
         assert all(f"{sign} {CELL_WORDS[sign]}" in text for sign in CellState)
@@ -106,7 +114,7 @@ class TestGrid:
     def test_evidence_stands_beside_the_figures(self) -> None:
         assert "● measured" in plain(cells_section(self.STATE, 30))
         assert "● measured" in plain(parts_section(self.STATE))
-        assert "● measured" in plain(outcome_lines(self.STATE)).splitlines()[0]
+        assert "● measured" in plain(outcome_lines(self.STATE, 80)).splitlines()[0]
 
 
 class TestParts:
@@ -143,17 +151,23 @@ class TestParts:
 class TestOutcomes:
     def test_the_last_one_first_in_the_commands_own_words(self) -> None:
         state = after(started(), measured(128, 1), ended(512, 2, OUT_OF_MEMORY))
-        lines = [line.rstrip() for line in plain(outcome_lines(state), 150).splitlines()]
+        lines = [line.rstrip() for line in plain(outcome_lines(state, 150), 150).splitlines()]
         assert lines[1].split(maxsplit=1) == ["✗mem", cell_line(ended(512, 2, OUT_OF_MEMORY).cell)]
         assert lines[2].split(maxsplit=1) == ["✓", cell_line(make_cell(128, 1))]
 
+    @pytest.mark.parametrize("width", range(40, 80))
+    def test_no_figure_loses_its_unit(self, width: int) -> None:
+        text = plain(outcome_lines(after(started(), measured(128, 1)), width), width)
+        lines = [line.split() for line in text.splitlines()]
+        assert not any(line and line[0] in ("s", "MiB") for line in lines), text
+
     def test_past_a_few_it_says_how_many_more(self) -> None:
         state = after(started(), *(measured(100 + number, 1) for number in range(15)))
-        assert "and 3 before" in plain(outcome_lines(state, 12), 150)
+        assert "and 3 before" in plain(outcome_lines(state, 150, 12), 150)
 
     def test_words_in_brackets_are_not_markup(self) -> None:
         failed = Failed(error="RuntimeError: [bold]x[/] and more")
-        assert "[bold]x[/]" in plain(outcome_lines(after(started(), ended(128, 1, failed))), 150)
+        assert "[bold]x[/]" in plain(outcome_lines(after(started(), ended(128, 1, failed)), 150), 150)
 
 
 def test_a_form_reads_without_colour() -> None:

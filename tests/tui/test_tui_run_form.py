@@ -13,9 +13,11 @@ from gpufit.cli.main import build_parser
 from gpufit.sources.measure.events import RunRequest
 from gpufit.sources.measure.protocol import Simulation
 from gpufit.sources.measure.request import DEFAULT_CONTEXTS, ProfileRequest
+from gpufit.tui.run_asked import asks_for, in_form_words, of_request
 from gpufit.tui.run_form import (
     FIELDS,
     GO_ON,
+    KEEP,
     REPLACE,
     Field,
     Form,
@@ -158,3 +160,40 @@ def test_what_no_file_can_be_named_is_said_at_its_field(name: str, field: str) -
     with pytest.raises(WrongFieldError, match="zero character") as found:
         request_of(form)
     assert found.value.name == field
+
+
+class TestAsked:
+    """From a request back to the form."""
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_form_asks_for_its_own_request_whatever_becomes_of_the_file(self, kind: Kind) -> None:
+        form = full(kind)
+        for choice in next(one for one in FIELDS[kind] if one.name == "existing").choices:
+            chosen = filled(form, "existing", choice)
+            assert asks_for(form, request_of(chosen))
+            assert of_request(form, request_of(chosen)).value("existing") == choice
+        assert not asks_for(filled(form, "model", "another"), request_of(form))
+        assert not asks_for(filled(form, "context", "x"), request_of(form))
+
+    @pytest.mark.parametrize("kind", Kind)
+    def test_a_file_that_is_there_is_told_by_the_fields_that_settle_it(self, kind: Kind) -> None:
+        words = in_form_words(request_of(full(kind)), "x.json exists; --force replaces it, -o FILE", "x.json")
+        fields = {one.name: one for one in FIELDS[kind]}
+        assert words.startswith("x.json exists; choose ")
+        assert all(repr(one) in words for one in fields["existing"].choices if one != KEEP)
+        assert all(repr(fields[name].title) in words for name in ("existing", "output"))
+
+    @pytest.mark.parametrize(
+        ("kind", "said", "words"),
+        [
+            (Kind.PROFILE, "raise --cell-timeout", "raise 'seconds a cell'"),
+            (Kind.PROFILE, "leave --keep-logits out", "leave 'logits kept' out"),
+            (Kind.PROFILE, "choose another -o FILE", "choose another 'file'"),
+            (Kind.SIMULATE, "run all layers: --full-depth", "run all layers: 'run every layer'"),
+            (Kind.ESTIMATE, "name another with --dtype", "name another with 'dtype'"),
+            # No field has it, so its name stays.
+            (Kind.ESTIMATE, "join them (llama-gguf-split --merge)", "join them (llama-gguf-split --merge)"),
+        ],
+    )
+    def test_options_are_told_by_the_names_of_their_fields(self, kind: Kind, said: str, words: str) -> None:
+        assert in_form_words(request_of(full(kind)), said, "") == words

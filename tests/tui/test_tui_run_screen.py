@@ -128,6 +128,30 @@ class TestForm:
             screen.action_start()
             assert script.requests == [RunRequest(profile=ProfileRequest(model="someone"))]
 
+    @pytest.mark.parametrize("size", [SMALL, MEDIUM])
+    async def test_a_long_value_shows_its_head_until_it_is_typed_in(self, size: tuple[int, int]) -> None:
+        app = make_app()
+        many = ",".join(str(32 * number) for number in range(1, 60))
+        async with app.run_test(size=size) as pilot:
+            await open_form(pilot)
+            field = run_screen(app).query_one("#field-profile-context", Input)
+            field.value = many
+            await pilot.press("escape")
+            shown = text_of(app, "#field-profile-context")
+            assert shown.endswith("…")
+            assert many.startswith(shown.removesuffix("…"))
+            assert len(shown) > 20
+            field.focus()
+            await pilot.pause()
+            await pilot.press("home", "end")
+            await pilot.pause()
+            shown = text_of(app, "#field-profile-context")
+            assert shown.startswith("…")
+            assert many.endswith(shown.removeprefix("…"))
+            await pilot.press("home")
+            await pilot.pause()
+            assert text_of(app, "#field-profile-context").endswith("…")
+
     async def test_pasted_lines_are_one(self) -> None:
         app = make_app()
         async with app.run_test(size=MEDIUM) as pilot:
@@ -186,16 +210,47 @@ class TestRun:
             assert isinstance(app.screen, CardsScreen)
             script.begun[0].stop()
 
-    async def test_refused_it_says_why_and_may_be_asked_again(self) -> None:
-        refusal = Refused(reason="profiles/[m].json exists; --force replaces it", exit_code=2)
+    @pytest.mark.parametrize("size", [SMALL, MEDIUM])
+    async def test_refused_it_says_why_in_the_forms_words_and_may_be_asked_again(self, size: tuple[int, int]) -> None:
+        said = "profiles/[m].json exists; --resume goes on with it, --force replaces it, -o FILE writes elsewhere"
+        refusal = Refused(reason=said, exit_code=2, there="profiles/[m].json")
         script = Script(partial(scripted_run, [refusal]), partial(scripted_run, [refusal]))
         app = scripted_app(script)
-        async with app.run_test(size=MEDIUM) as pilot:
+        async with app.run_test(size=size) as pilot:
             await started_run(pilot, script)
             await until(pilot, lambda: state_of(app).stage is Stage.REFUSED)
-            assert "✗ refused: profiles/[m].json exists; --force replaces it" in text_of(app, "#progress")
-            await pilot.press("ctrl+s")
+            text = screen_text(app)
+            assert "profiles/[m].json exists; choose" in text
+            assert "--resume" not in text
+            assert "! if the file exists" in text
+            await pilot.press("right", "ctrl+s")
             await until(pilot, lambda: len(script.requests) == 2 and not state_of(app).alive)
+            assert script.requests[1] == RunRequest(profile=ProfileRequest(model="m", resume=True))
+
+    @pytest.mark.parametrize("size", [SMALL, MEDIUM])
+    async def test_refused_the_keys_go_on_in_the_field_they_were_in(self, size: tuple[int, int]) -> None:
+        refusal = Refused(reason="m: no such model", exit_code=2)
+        script = Script(partial(scripted_run, [refusal]))
+        app = scripted_app(script)
+        async with app.run_test(size=size) as pilot:
+            await started_run(pilot, script)
+            await until(pilot, lambda: state_of(app).stage is Stage.REFUSED)
+            assert "m: no such model" in screen_text(app)
+            await pilot.press("2", "q")
+            assert run_screen(app).query_one("#field-profile-model", Input).value == "m2q"
+            assert state_of(app).stage is Stage.IDLE
+            assert "no such model" not in screen_text(app), "what was refused is not asked for any more"
+
+    async def test_refused_keys_that_were_out_of_the_form_stay_so(self) -> None:
+        refusal = Refused(reason="m: no such model", exit_code=2)
+        script = Script(partial(scripted_run, [refusal]))
+        app = scripted_app(script)
+        async with app.run_test(size=MEDIUM) as pilot:
+            await open_form(pilot)
+            await pilot.press("escape", "ctrl+s")
+            await until(pilot, lambda: state_of(app).stage is Stage.REFUSED)
+            await pilot.press("2")
+            assert isinstance(app.screen, CardsScreen)
 
     async def test_a_crash_is_told_with_its_last_words(self) -> None:
         script = Script(partial(scripted_run, [started(), measured(128, 1)], "sys.exit('it broke')"))
@@ -225,8 +280,10 @@ class TestRun:
         )
         app = scripted_app(script)
         async with app.run_test(size=MEDIUM) as pilot:
-            await started_run(pilot, script)
+            await open_form(pilot)
+            await pilot.press(*["tab"] * 6, "left", "ctrl+s")
             await until(pilot, lambda: state_of(app).current is not None)
+            assert text_of(app, "#run-command") == "$ gpufit profile m --force"
             await pilot.press("u")
             assert len(script.requests) == 1, "a run that goes on is not taken up"
             await pilot.press("x")
@@ -236,6 +293,7 @@ class TestRun:
             await pilot.press("u")
             await until(pilot, lambda: state_of(app).stage is Stage.FINISHED)
             assert script.requests[1] == RunRequest(profile=ProfileRequest(model="m", resume=True))
+            assert text_of(app, "#run-command") == "$ gpufit profile m --resume", "what ctrl+s would do from now on"
             assert "1 of 6 cells" in text_of(app, "#progress")
 
     async def test_only_one_runs_at_a_time(self) -> None:

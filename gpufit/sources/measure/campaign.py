@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gpufit import __version__
-from gpufit.errors import MeasurementError, UsageError
+from gpufit.errors import MeasurementError, OutputExistsError, UsageError
 from gpufit.files import check_writable, exists, remove_leftovers, sole_writer
 from gpufit.memory.fit import fit_memory_model, without_lesser_moments
 from gpufit.memory.terms import Knees
@@ -96,7 +96,7 @@ class Campaign:
                 )
         elif not self.request.force:
             resume = "--resume goes on with it, " if self.request.simulation is None else ""
-            raise UsageError(f"{self.output} exists; {resume}--force replaces it, -o FILE writes elsewhere")
+            raise OutputExistsError(self.output, f"{resume}--force replaces it, -o FILE writes elsewhere")
 
     @property
     def adaptive(self) -> bool:

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
-from gpufit.errors import GpufitError, UnreadableInputError, UsageError
+from gpufit.errors import GpufitError, OutputExistsError, UnreadableInputError, UsageError
 from gpufit.files import check_writable, exists
 from gpufit.profile.store import save_profile
 from gpufit.profile.workload import Workload
@@ -69,7 +69,8 @@ def main() -> int:
         return _run(decode_request(_request_line()), events)
     except GpufitError as error:
         code = 2 if isinstance(error, UsageError) else 3 if isinstance(error, UnreadableInputError) else 4
-        events.send(Refused(reason=str(error), exit_code=code))
+        there = error.path if isinstance(error, OutputExistsError) else ""
+        events.send(Refused(reason=str(error), exit_code=code, there=there))
         return code
     except KeyboardInterrupt:
         events.send(Interrupted())
@@ -142,7 +143,7 @@ def _estimate(request: RunRequest, events: Events) -> Path:
     profile = estimate(request.estimate)
     output = request.estimate_output or Path("profiles") / f"{profile.model.name.replace('/', '--')}.json"
     if exists(output) and not request.estimate_force:
-        raise UsageError(f"{output} exists; replace it, or name another file")
+        raise OutputExistsError(output, "replace it, or name another file")
     check_writable(output)
     save_profile(profile, output)
     return output

@@ -84,6 +84,8 @@ class Refused(Record, frozen=True, kw_only=True, tag_field="event", tag="refused
     reason: str
     exit_code: int
     """2 usage, 3 unreadable input, 4 measurement failed: what the command would have ended with."""
+    there: str = ""
+    """The file that would have been written over; empty where that is not why."""
 
 
 class Interrupted(Record, frozen=True, kw_only=True, tag_field="event", tag="interrupted"):

@@ -71,7 +71,7 @@ def bar(row: CardRow, width: int) -> Text:
     """The stacked bar of a card, exactly `width` cells wide."""
     width = max(width, SMALLEST_WIDTH)
     if not row.capacity_bytes:
-        return Text("no capacity known".ljust(width)[:width], DIM)
+        return Text(("no capacity known" if width >= len("no capacity known") else "not reported").ljust(width), DIM)
     scale = scale_for(row.capacity_bytes, width)
     return _joined([*_inside(row, scale), _ceiling(row), *_beyond(row, scale)])
 

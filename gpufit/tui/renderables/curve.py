@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from gpufit.report.curve_chart import (
 )
 from gpufit.report.curve_text import distinct_ceilings
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, VERDICT_STYLES
+from gpufit.tui.renderables.plot_cells import Place, PlotCells, Taken
 
 if TYPE_CHECKING:
     from textual_plotext import Plot
@@ -93,13 +94,18 @@ def picture(
     rails = _rails(near, selected)
     x_range = x_doublings(document, near)
     y_range = y_doublings(document, [rail.size_bytes for rail in rails], 2 ** x_range[1])
-    shown = _a_row_each(rails, y_range, height)
+    cells = PlotCells(x_range, y_range, 0, width - 1, height)
+    shown = _a_row_each(rails, cells)
+    ticks = tuple(y_ticks(y_range, height))
+    margin = tuple(_margin(document, rails, cells)) if width >= _LABELLED_MARGIN else ()
+    # The frame, and the words outside of it.
+    cells = replace(cells, left=_longest(ticks) + 1, right=width - 2 - _longest(margin))
     return Picture(
         x_range=x_range,
         y_range=y_range,
         x_ticks=tuple(x_ticks(document, x_range, width)),
-        y_ticks=tuple(y_ticks(y_range, height)),
-        margin=tuple(_margin(document, rails, y_range, height)) if width >= _LABELLED_MARGIN else (),
+        y_ticks=ticks,
+        margin=margin,
         strokes=(
             *_here(document, y_range),
             *_domain(document, y_range),
@@ -107,7 +113,7 @@ def picture(
             *(stroke for rail in shown for stroke in _ceiling(document, rail, x_range)),
             *_cells(document),
         ),
-        labels=(*_phase_labels(document, x_range, width), *(_ceiling_label(rail, x_range) for rail in shown)),
+        labels=tuple(_labels(document, shown, cells)),
     )
 
 
@@ -130,11 +136,15 @@ def _rails(near: Sequence[CurveCard], selected: str | None) -> tuple[_Rail, ...]
     return tuple(sorted(found, key=lambda rail: rail.selected))
 
 
-def _a_row_each(rails: Sequence[_Rail], y_range: tuple[float, float], height: int) -> tuple[_Rail, ...]:
+def _longest(words: Sequence[tuple[float, str]]) -> int:
+    return max((len(text) for _, text in words), default=0)
+
+
+def _a_row_each(rails: Sequence[_Rail], cells: PlotCells) -> tuple[_Rail, ...]:
     """One ceiling a row of the terminal: of several in a row the last, which is named with how many it stands for."""
     rows: dict[int, list[_Rail]] = {}
     for rail in rails:
-        rows.setdefault(_row(rail.size_bytes, y_range, height), []).append(rail)
+        rows.setdefault(cells.row(math.log2(rail.size_bytes)), []).append(rail)
     return tuple(
         _Rail(
             found[-1].size_bytes,
@@ -143,11 +153,6 @@ def _a_row_each(rails: Sequence[_Rail], y_range: tuple[float, float], height: in
         )
         for found in rows.values()
     )
-
-
-def _row(size_bytes: int, y_range: tuple[float, float], height: int) -> int:
-    """The row of a size, counted from the bottom."""
-    return round((math.log2(size_bytes) - y_range[0]) / (y_range[1] - y_range[0]) * max(height - 4, 1))
 
 
 def _here(document: CurveDocument, y_range: tuple[float, float]) -> Iterator[Stroke]:
@@ -195,14 +200,14 @@ def _cells(document: CurveDocument) -> Iterator[Stroke]:
         yield Stroke((math.log2(mark.x),), (math.log2(mark.y),), mark.sign, style, joined=False)
 
 
-def _margin(
-    document: CurveDocument, drawn: Sequence[_Rail], y_range: tuple[float, float], height: int
-) -> Iterator[tuple[float, str]]:
+def _margin(document: CurveDocument, drawn: Sequence[_Rail], cells: PlotCells) -> Iterator[tuple[float, str]]:
     """The ceilings that are not drawn, a row each: of several in one row the first by name, and how many more."""
     rows: dict[int, list[tuple[float, CurveCard]]] = {}
+    low, high = cells.y_range
     for size, cards in distinct_ceilings(document.cards):
-        if size > 0 and all(rail.size_bytes != size for rail in drawn) and y_range[0] <= math.log2(size) <= y_range[1]:
-            rows.setdefault(_row(size, y_range, height), []).extend((math.log2(size), card) for card in cards)
+        if size > 0 and all(rail.size_bytes != size for rail in drawn) and low <= math.log2(size) <= high:
+            y = math.log2(size)
+            rows.setdefault(cells.row(y), []).extend((y, card) for card in cards)
     for found in rows.values():
         yield found[0][0], _named([card for _, card in found])
 
@@ -212,20 +217,39 @@ def _named(cards: Sequence[CurveCard]) -> str:
     return f"{cards[0].card} +{len(cards) - 1}" if len(cards) > 1 else cards[0].card
 
 
-def _phase_labels(document: CurveDocument, x_range: tuple[float, float], width: int) -> Iterator[Label]:
-    """Each phase's name on its line, one further to the right than the other, since their left ends lie close."""
-    apart = max(0.14, 11 / max(width - 9, 11))
+def _labels(document: CurveDocument, rails: Sequence[_Rail], cells: PlotCells) -> Iterator[Label]:
+    """The ceilings' names and the phases' on their lines, none on another, on a crossing or on what was run."""
+    taken: Taken = {}
+    marks = [mark for rail in rails for mark in crossing_marks(document, rail.cards[0], rail.selected)]
+    for mark in [*marks, *cell_marks(document)]:
+        if mark.x <= 2 ** cells.x_range[1]:
+            cells.take(taken, (math.log2(mark.x), math.log2(mark.y)), 1, beside=1)
+    for rail in rails:
+        y, text = math.log2(rail.size_bytes), f"{_named(rail.cards)} "
+        x, _ = cells.best(taken, ((cells.x(at), y) for at in range(cells.left, cells.right)), len(text))
+        cells.take(taken, (x, y), len(text))
+        yield Label(x, y, text, VERDICT_STYLES[rail.cards[0].verdict] if rail.selected else DIM, "left")
     for slot, line in enumerate(sorted(document.lines, key=lambda one: -one.points[0].allocated_bytes)):
-        x = x_range[0] + (x_range[1] - x_range[0]) * (0.3 + apart * slot)
-        at = min(line.points, key=lambda one: abs(math.log2(one.at) - x))
-        if at.allocated_bytes:
-            y = math.log2(at.allocated_bytes)
-            yield Label(math.log2(at.at), y, f" {line.phase} ", PHASE_COLOURS[line.phase], "left")
+        text, colour = f" {line.phase} ", PHASE_COLOURS[line.phase]
+        if places := _along(line, cells, slot):
+            x, y = cells.best(taken, places, len(text))
+            cells.take(taken, (x, y), len(text))
+            yield Label(x, y, text, colour, "left")
 
 
-def _ceiling_label(rail: _Rail, x_range: tuple[float, float]) -> Label:
-    colour = VERDICT_STYLES[rail.cards[0].verdict] if rail.selected else DIM
-    return Label(x_range[0], math.log2(rail.size_bytes), f"{_named(rail.cards)} ", colour, "left")
+def _along(line: CurveLine, cells: PlotCells, slot: int) -> list[Place]:
+    """Places on a line for its name, the best first: one line's further to the right than the other's, since their left
+    ends lie close."""
+    low, high = cells.x_range
+    apart = max(0.14, 11 / max(cells.right - cells.left, 11))
+    wanted = low + (high - low) * (0.3 + apart * slot)
+    places = [(math.log2(one.at), math.log2(one.allocated_bytes)) for one in line.points if one.allocated_bytes]
+    between = [
+        (x, y + (next_y - y) * (x - left) / (next_x - left))
+        for (left, y), (next_x, next_y) in pairwise(places)
+        for x in (left, (left + next_x) / 2)
+    ]
+    return sorted([*between, *places[-1:]], key=lambda place: abs(place[0] - wanted))
 
 
 def paint(plot: Plot, found: Picture) -> None:

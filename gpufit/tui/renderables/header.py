@@ -57,10 +57,11 @@ def _headline(loaded: LoadedProfile | None, state: ViewState, document: FitDocum
     if loaded is None:
         return "no profile yet", ""
     profile, shape = loaded.profile, state.shape
+    new = f" + {format_tokens(shape.new_tokens)} new" if shape.new_tokens > 1 else ""
     return (
         f"{profile.model.name} · {profile.engine.name} {profile.engine.version} · profile of "
         f"{profile.environment.device.name}",
-        f"context {format_tokens(shape.context_tokens)} x {shape.concurrency} at once: no answer",
+        f"context {format_tokens(shape.context_tokens)}{new} x {shape.concurrency:,} at once: no answer",
     )
 
 

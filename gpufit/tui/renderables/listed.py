@@ -26,6 +26,8 @@ class ListColumn(Generic[Row]):
     text: Callable[[Row], str]
     most: int = 40
     """Width beyond which a cell is cut while other columns need the room."""
+    by_its_end: bool = False
+    """What tells two cells apart stands at their ends, as in models' and files' names: a cut is nearer to the front."""
     right: bool = False
     """Aligned to the right, as figures are."""
     style: Callable[[Row], str] = lambda row: PLAIN
@@ -41,9 +43,14 @@ class Placed(Generic[Row]):
     width: int
 
     def pad(self, text: str) -> str:
-        """A cell or title over the whole width; what is cut ends in a sign that it is."""
-        cut = text if len(text) <= self.width else f"{text[: self.width - 1]}…"
+        """A cell or title over the whole width; where it is cut, a sign says so."""
+        cut = text if len(text) <= self.width else self._cut(text)
         return cut.rjust(self.width) if self.column.right else cut.ljust(self.width)
+
+    def _cut(self, text: str) -> str:
+        left = self.width - 1
+        head = left // 3 if self.column.by_its_end else left
+        return f"{text[:head]}…{text[len(text) - (left - head) :]}"
 
 
 def place(columns: Iterable[ListColumn[Row]], rows: Sequence[Row], width: int) -> tuple[Placed[Row], ...]:

@@ -128,6 +128,11 @@ def _currency(line: OrderLine) -> str:
     return "" if first is None else first.currency or ""
 
 
+_OTHER_BOOKS = (
+    "gpufit tui --offers public-indicative has list prices, gpufit catalog offers --template writes a book to fill in"
+)
+
+
 def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Ordering) -> Text:
     """What the list shows, and the cheapest for the chosen term; or that nobody has a price."""
     served = [line for line in lines if line.plan is not None]
@@ -138,9 +143,9 @@ def summary(document: FitDocument, lines: Sequence[OrderLine], ordering: Orderin
     text.append(f"{counted} to serve it{none}", STRONG)
     text.append(f" · [{ordering.term_days} days] · {ordering.sort}", STRONG)
     if not any(line.total(days) is not None for line in served for days in TERMS):
-        words = "no price in offer book" if served else "nothing to price in offer book"
-        how = f"{words} {document.offers} (gpufit catalog offers --template writes one to fill in)"
-        return text.append(f"\n{how}", WARNING)
+        if not served:
+            return text.append(f"\nnothing to price in offer book {document.offers}", WARNING)
+        return text.append(f"\nno price in offer book {document.offers}; {_OTHER_BOOKS}", WARNING)
     places = {row.card: place for place, row in enumerate(document.cards)}
     in_order = sorted(served, key=lambda line: places[line.row.card])
     for words in term_words([line.offer for line in in_order if line.offer is not None], ordering.term_days):

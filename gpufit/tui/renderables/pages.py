@@ -76,16 +76,19 @@ def _section(title: str, entries: Sequence[tuple[str, str, str]]) -> tuple[Text,
     return Text(title, TITLE), Padding(grid, (0, 0, 1, 2))
 
 
-def empty_page(folder: str, problems: Sequence[str]) -> Text:
-    """Why there is nothing to show, and how to make a profile."""
+def empty_page(folder: str, problems: Sequence[str], here_imports: bool = False) -> Text:
+    """Why there is nothing to show, and how to make a profile; `here_imports`: the key for it works on this screen."""
     text = Text()
     if problems:
         text.append("No profile could be read\n\n", STRONG).append_text(problem_lines(problems)).append("\n\n")
     else:
         text.append("No profile yet\n\n", STRONG)
         text.append(f"A profile is one measured run of your model. None was found in {folder}\n\n", PLAIN)
-    form = tuple(View).index(View.RUN) + 1
-    text.append(f"Make one where the model can run (key {form} opens a form for these three):\n\n", PLAIN)
+    shelf, form = (tuple(View).index(view) + 1 for view in (View.PROFILES, View.RUN))
+    here = "i" if here_imports else f"{shelf} and then i"
+    text.append(f"{here}: type a model's name or a profile's file, to look at it at once\n", STRONG)
+    text.append(f"{form}: the form that measures, simulates or estimates a model and keeps its profile\n\n", STRONG)
+    text.append("The same from a shell, measured where the model can run:\n\n", PLAIN)
     text.append("    gpufit profile MODEL\n\n", STRONG)
     text.append("or without the device, from the model's files or its config alone:\n\n", PLAIN)
     text.append("    gpufit simulate MODEL\n    gpufit estimate MODEL --save profiles/NAME.json\n\n", STRONG)

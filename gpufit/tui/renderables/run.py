@@ -17,6 +17,7 @@ from gpufit.sources.measure.events import RunRequest
 from gpufit.tui import run_state
 from gpufit.tui.renderables.evidence import evidence_mark
 from gpufit.tui.renderables.palette import DIM, GROUPS, PLAIN, STRONG, TITLE, VERDICT_STYLES, FilledGroup
+from gpufit.tui.run_asked import in_form_words
 from gpufit.tui.run_state import CellState, RunState, Stage
 from gpufit.units import format_size, format_tokens
 
@@ -62,7 +63,7 @@ _MOST_CELL_LINES = 12
 def status(state: RunState, at: float, width: int) -> Text:
     """Where the run stands, in a line of its own; below it how far it has come and what happens next."""
     text = Text()
-    sign, what = _STAGE_SIGNS.get(state.stage, ""), state.reason or _what_happens(state)
+    sign, what = _STAGE_SIGNS.get(state.stage, ""), _reason(state) or _what_happens(state)
     text.append(f"{sign}{state.stage}", _STAGE_STYLES.get(state.stage, STRONG))
     if what.startswith(f"{state.stage} "):  # `loading the model` says of itself what stage it is
         text.append(what.removeprefix(str(state.stage)), PLAIN)
@@ -77,6 +78,13 @@ def status(state: RunState, at: float, width: int) -> Text:
     for line in _next_lines(state):
         text.append(f"\n{line}", PLAIN)
     return text
+
+
+def _reason(state: RunState) -> str:
+    """Why it was refused, in the words of the form that asked for it; or how it crashed."""
+    if state.stage is Stage.REFUSED and state.request is not None:
+        return in_form_words(state.request, state.reason, state.there)
+    return state.reason
 
 
 def _what_happens(state: RunState) -> str:
@@ -129,7 +137,7 @@ def duration(seconds: float) -> str:
 def cell_grid(state: RunState, width: int) -> Table:
     """A field for each context and number of sequences at once: its sign, and its highest peak where there is room."""
     contexts, many = run_state.grid_axes(state)
-    sized = width >= 9 + 15 * len(many)
+    sized = _has_room_for_peaks(state, width)
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(justify="right", no_wrap=True)
     for _ in many:
@@ -140,6 +148,11 @@ def cell_grid(state: RunState, width: int) -> Table:
             Text(format_tokens(context), PLAIN), *(_field(state, context, concurrency, sized) for concurrency in many)
         )
     return table
+
+
+def _has_room_for_peaks(state: RunState, width: int) -> bool:
+    """Whether a field has room for a peak beside its sign."""
+    return width >= 9 + 15 * len(run_state.grid_axes(state)[1])
 
 
 def _field(state: RunState, context: int, concurrency: int, sized: bool) -> Text:
@@ -170,7 +183,7 @@ def _title(words: str, state: RunState) -> Text:
 def cells_section(state: RunState, width: int) -> Group:
     """The grid under its title."""
     return Group(
-        _title("Cells, each with its highest peak", state),
+        _title(f"Cells{', each with its highest peak' if _has_room_for_peaks(state, width) else ''}", state),
         Padding(cell_grid(state, width), (0, 0, 0, 1)),
         grid_legend(state),
     )
@@ -228,15 +241,26 @@ def group_bytes(group: FilledGroup, parts: Parts) -> int:
     return sum(getattr(parts, name) for name in group.parts if name in Parts.NAMES)
 
 
-def outcome_lines(state: RunState, most: int = _MOST_CELL_LINES) -> Group:
+def outcome_lines(state: RunState, width: int, most: int = _MOST_CELL_LINES) -> Group:
     """What the cells came to, the last one first, in the command's own words."""
     grid = Table.grid(Column(width=5), Column(ratio=1, style=PLAIN), expand=True)
     for cell in list(reversed(state.cells))[:most]:
         sign = run_state.outcome_of(cell)
-        grid.add_row(Text(str(sign), CELL_STYLES[sign]), Text(cell_line(cell)))
+        grid.add_row(Text(str(sign), CELL_STYLES[sign]), Text(_at_commas(cell_line(cell), width - 5)))
     if len(state.cells) > most:
         grid.add_row("", Text(f"and {len(state.cells) - most} before", DIM))
     return Group(_title("Outcomes, the last one first", state), grid)
+
+
+def _at_commas(line: str, width: int) -> str:
+    """A line in lines of at most `width` cells that end behind a comma, so that no number loses its unit."""
+    lines: list[str] = []
+    for piece in line.split(", "):
+        if lines and len(lines[-1]) + len(piece) + 3 <= width:
+            lines[-1] += f", {piece}"
+        else:
+            lines = [*lines[:-1], f"{lines[-1]},", piece] if lines else [piece]
+    return "\n".join(lines)
 
 
 def summary(lines: Sequence[str]) -> Group:

@@ -39,7 +39,7 @@ def value_at(place: int, limit: int, width: int) -> int:
 
 def slider(title: str, value: int, limit: int, said: str, width: int) -> Text:
     """`context ───●───── 8k`, exactly as wide as asked; the rail takes what title and value leave."""
-    rail = rail_width(title, width)
+    rail = rail_width(title, said, width)
     at = place_of(value, limit, rail)
     text = Text(no_wrap=True).append(f"{title} ", DIM)
     text.append(_RAIL * at, DIM).append(KNOB, STRONG).append(_RAIL * (rail - at - 1), DIM)
@@ -47,9 +47,9 @@ def slider(title: str, value: int, limit: int, said: str, width: int) -> Text:
 
 
 VALUE_WIDTH = 8
-"""Cells kept for the value: a blank and `131,072`."""
+"""Cells kept for the value at least: a blank and `131,072`."""
 
 
-def rail_width(title: str, width: int) -> int:
-    """Cells of the rail in a slider of `width` cells."""
-    return max(width - len(title) - 1 - VALUE_WIDTH, 3)
+def rail_width(title: str, said: str, width: int) -> int:
+    """Cells of the rail in a slider of `width` cells; a longer value takes its room from it."""
+    return max(width - len(title) - 1 - max(VALUE_WIDTH, len(said) + 1), 3)

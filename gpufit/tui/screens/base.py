@@ -16,7 +16,7 @@ from textual.widget import Widget
 from gpufit.datadir import profiles_dir
 from gpufit.tui import state
 from gpufit.tui.export import Exportable, of_fit
-from gpufit.tui.keys import QUESTION, bindings
+from gpufit.tui.keys import OF_VIEWS, QUESTION, Key, bindings
 from gpufit.tui.messages import SliderMoved, ViewPressed
 from gpufit.tui.renderables import header
 from gpufit.tui.renderables.pages import empty_page
@@ -88,6 +88,8 @@ class QuestionScreen(SessionScreen):
     """A screen that shows an answer: the question stands above, and its keys change it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [*bindings(QUESTION)]
+    _named_for = 0
+    """How many profiles the footer's keys were named for."""
     SEARCHES: ClassVar[bool] = True
     """Whether it shows more than verdicts: the most that would fit, plans, totals."""
 
@@ -125,13 +127,22 @@ class QuestionScreen(SessionScreen):
         self.go(change(self.session.state, message.value))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide the key for the next profile while there is only one."""
+        """Hide the key for the next profile while there is only one, and what needs an answer without any."""
+        if not self.session.profiles and action in _actions((*QUESTION, *OF_VIEWS[self.VIEW])):
+            return False
         return not (action == "press" and parameters == (Event.NEXT_PROFILE,) and len(self.session.profiles) < 2)
+
+    def _name_keys(self) -> None:
+        """In the footer, once there are more or fewer profiles to ask."""
+        if len(self.session.profiles) != self._named_for:
+            self._named_for = len(self.session.profiles)
+            self.refresh_bindings()
 
     def draw(self) -> None:
         """The question; then the answer, or why there is none."""
         session = self.session
         grows = self.gpufit_app.still_grows
+        self._name_keys()
         self.query_one("#header", Block).show(header.header(session.loaded, session.state, session.document, grows))
         # Without any profile the page below says what could not be read.
         self.query_one("#problems").display = bool(session.problems and session.profiles)
@@ -175,3 +186,8 @@ class QuestionScreen(SessionScreen):
     @abstractmethod
     def draw_answer(self) -> None:
         """Hand the answer to the widgets; there is one."""
+
+
+def _actions(keys: Iterable[Key]) -> frozenset[str]:
+    """What keys ask for, without what it is about."""
+    return frozenset(key.action.partition("(")[0] for key in keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -42,7 +42,7 @@ class CurveScreen(QuestionScreen):
     DEFAULT_CSS = """
     CurveScreen #curve { height: 1fr; padding: 0 1; layout: vertical; }
     CurveScreen #plot { height: 1fr; }
-    CurveScreen #curve-legend { height: auto; max-height: 4; padding: 0 1; }
+    CurveScreen #curve-legend { height: auto; max-height: 5; padding: 0 1; }
     CurveScreen #crossings { height: 10; margin: 1 0 0 0; display: none; }
     CurveScreen.-table #crossings { display: block; }
     CurveScreen.-side #curve { layout: horizontal; }
@@ -93,7 +93,8 @@ class CurveScreen(QuestionScreen):
         listed, selected = session.state.cards, session.state.selected_card
         card = next((one for one in found.cards if one.card == selected), None)
         near = shown_cards(found, listed, session.state.selected)
-        self.query_one(PicturePlot).show(lambda width, height: picture(found, near, selected, width, height))
+        only = _only(found, listed)
+        self.query_one(PicturePlot).show(lambda width, height: picture(only, near, selected, width, height))
         self.query_one("#curve-legend", Block).show(legend(found, card))
         self.query_one(Crossings).show(found, listed, session.state.selected)
 
@@ -104,9 +105,9 @@ class CurveScreen(QuestionScreen):
         if found is None:
             return None
         near = shown_cards(found, now.cards, now.selected)
-        cards = {card.card: card for card in found.cards}
-        listed = msgspec.structs.replace(found, cards=tuple(cards[one] for one in now.cards))
-        return of_tables(curve_report(listed, near, now.selected_card), found.model.name, (found.profile,))
+        return of_tables(
+            curve_report(_only(found, now.cards), near, now.selected_card), found.model.name, (found.profile,)
+        )
 
     def _curve(self) -> CurveDocument | None:
         """The curve through the answer, worked out once for each answer and axis."""
@@ -120,3 +121,9 @@ class CurveScreen(QuestionScreen):
             found = curve(loaded.profile, answer, now.axis, session.catalog, now.held)
             known = self._drawn = (answer, found)
         return known[1]
+
+
+def _only(document: CurveDocument, listed: Sequence[str]) -> CurveDocument:
+    """The curve for the cards that are listed, in their order."""
+    cards = {card.card: card for card in document.cards}
+    return msgspec.structs.replace(document, cards=tuple(cards[one] for one in listed))

@@ -13,6 +13,7 @@ from textual.widgets import Input
 
 from gpufit.datadir import profiles_dir
 from gpufit.errors import GpufitError
+from gpufit.flows import names_model
 from gpufit.report.profiles import Listed, ProfilesDocument, build_profiles_document
 from gpufit.report.profiles_table import profiles_report
 from gpufit.tui import shelf, state
@@ -114,14 +115,14 @@ class ProfilesScreen(SessionScreen):
             profiles.title(len(found), len(session.unfinished), len(self._shelf.marked)), layout=False
         )
         if not found:
-            instead.update(empty_page(f"{profiles_dir()}/", session.problems))
+            instead.update(empty_page(f"{profiles_dir()}/", session.problems, here_imports=True))
             return
         lines = self.query_one(LineList)
         placed = listed.place(profiles.COLUMNS, rows, lines.line_width)
         self.query_one("#columns", Words).update(listed.heading(placed), layout=False)
         at = self._shelf.cursor
         lines.show(len(rows), at, lambda index: listed.line(placed, rows[index], index == at))
-        self.query_one("#about", Words).update(profiles.details(rows[at]))
+        self.query_one("#about", Words).update(profiles.details(rows[at], kept=not names_model(found[at].where)))
 
     def action_move(self, event: str) -> None:
         """The cursor elsewhere."""

@@ -16,13 +16,14 @@ from gpufit.flows import default_shape
 from gpufit.profile.evidence import Evidence
 from gpufit.profile.record import Profile
 from gpufit.report.run_text import estimate_line, summary_lines
-from gpufit.sources.measure.events import LAST_EVENTS, CellDone, RunRequest
+from gpufit.sources.measure.events import LAST_EVENTS, CellDone, Refused, RunRequest
 from gpufit.tui import run_state, state
 from gpufit.tui.export import Exportable, of_run
 from gpufit.tui.keys import RUN, bindings
 from gpufit.tui.loaded import read_profiles
 from gpufit.tui.messages import FieldChanged, RunNews, RunRead
 from gpufit.tui.renderables import run as drawn
+from gpufit.tui.run_asked import asks_for, in_form_words, of_request
 from gpufit.tui.run_form import Form, Kind, WrongFieldError, filled, of_kind, request_of
 from gpufit.tui.run_state import Stage
 from gpufit.tui.runner import Runner
@@ -84,6 +85,8 @@ class RunScreen(SessionScreen):
         super().__init__(session)
         self._form = Form()
         self._lines: tuple[str, ...] = ()
+        self._came_from: Widget | None = None
+        """The line of the form that had the keys when the run began; None where none had."""
         self._reads = False
         self._reads_again = False
 
@@ -123,7 +126,7 @@ class RunScreen(SessionScreen):
         known = run.started is not None
         for name, shown in (
             ("cells", drawn.cells_section(run, room) if known else None),
-            ("outcomes", drawn.outcome_lines(run) if run.cells else None),
+            ("outcomes", drawn.outcome_lines(run, room) if run.cells else None),
             ("parts", drawn.parts_section(run) if run.peaks else None),
             ("summary", drawn.summary(self._lines) if self._lines else None),
         ):
@@ -159,6 +162,10 @@ class RunScreen(SessionScreen):
         else:
             self._form = filled(self._form, message.name, message.value)
         self.query_one(RunForm).show(self._form)
+        if run_state.refused_at_once(self.runner.state):
+            # What was refused is not asked for any more.
+            self.runner.forget()
+            self.draw()
 
     def action_more(self) -> None:
         """All settings, or the usual ones."""
@@ -195,11 +202,18 @@ class RunScreen(SessionScreen):
     def action_again(self) -> None:
         """Go on with the run, or start it again."""
         request = run_state.again(self.runner.state)
-        if request is not None:
-            self._begin(request)
+        asked = self.runner.state.request
+        if request is None or asked is None:
+            return
+        if asks_for(self._form, asked):
+            # What ctrl+s would start is what goes on here, so the form must not say that it replaces the file.
+            self._form = of_request(self._form, request)
+            self.query_one(RunForm).fill(self._form)
+        self._begin(request)
 
     def _begin(self, request: RunRequest) -> None:
         self._lines = ()
+        self._came_from = self.focused if self.query_one(RunForm).holds(self.focused) else None
         self.runner.begin(request, lambda: self.post_message(RunNews()))
         self.add_class("-shows-progress")
         self.query_one("#progress").focus()
@@ -233,7 +247,22 @@ class RunScreen(SessionScreen):
         taken = self.runner.take()
         if any(isinstance(event, (CellDone, *LAST_EVENTS)) for event in taken):
             self._read_profile()
+        if any(isinstance(event, Refused) for event in taken) and run_state.refused_at_once(self.runner.state):
+            self._back_to_the_form()
         self.gpufit_app.run_moved()
+
+    def _back_to_the_form(self) -> None:
+        """What was asked for has to be asked otherwise: the keys go back, unless they have moved since."""
+        run, form = self.runner.state, self.query_one(RunForm)
+        moved = not self.is_current or self.focused is not self.query_one("#progress")
+        if self._came_from is None or run.request is None or moved:
+            return
+        self.remove_class("-shows-progress")
+        form.show(self._form, "existing" if run.there else "", in_form_words(run.request, run.reason, run.there))
+        if run.there:
+            form.go_to("existing")
+        else:
+            self.set_focus(self._came_from)
 
     def _read_profile(self) -> None:
         """One at a time: what changes meanwhile is read after it."""

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from textual.app import ComposeResult
 from textual.containers import Grid, VerticalScroll
+from textual.widget import Widget
 from textual.widgets import Button, Input
 
 from gpufit.tui.messages import FieldChanged
 from gpufit.tui.renderables.form import command_line, field_title
 from gpufit.tui.run_form import FIELDS, KIND_WORDS, Field, Form, Kind, command_of
 from gpufit.tui.widgets.choice import Choice
+from gpufit.tui.widgets.line_input import LineInput
 from gpufit.tui.widgets.words import Words
 
 KIND = "kind"
@@ -92,6 +94,15 @@ class RunForm(VerticalScroll, can_focus=False):
             elif other and isinstance(value, Input):
                 value.value = form.values.get(one.name, "")
 
+    def fill(self, form: Form) -> None:
+        """Draw a form whose values were not typed here."""
+        self._shown = None
+        self.show(form)
+
+    def holds(self, widget: Widget | None) -> bool:
+        """Whether a widget is one of its lines."""
+        return widget is not None and self in widget.ancestors
+
     def read(self) -> Form:
         """What the lines hold at this moment: what was typed last may still be on its way as a message."""
         values = dict(self._form.values)
@@ -128,7 +139,7 @@ def _value(kind: Kind, one: Field) -> Choice | Input:
     place = f"field-{kind}-{one.name}"
     if one.choices:
         return Choice(one.name, one.choices, one.choices[0], id=place)
-    return Input(
+    return LineInput(
         name=one.name,
         placeholder=one.hint,
         id=place,

@@ -47,7 +47,7 @@ class Slider(Widget):
         self.release_mouse()
 
     def _ask(self, x: int) -> None:
-        place, rail = x - len(self._title) - 1, rail_width(self._title, self.size.width)
+        place, rail = x - len(self._title) - 1, rail_width(self._title, self._said, self.size.width)
         value = value_at(place, self._limit, rail)
         if value != self._value:
             self.post_message(SliderMoved(self._axis, value))
