@@ -172,10 +172,10 @@ def _number(text: str) -> float:
 
 
 def format_mib(size_bytes: int) -> str:
-    """Bytes as MiB with one decimal, or plain bytes below 0.1 MiB."""
+    """Bytes as MiB with one decimal, or plain bytes below 0.1 MiB, thousands set apart."""
     if abs(size_bytes) >= MIB // 10:
         return f"{size_bytes / MIB:.1f} MiB"
-    return f"{size_bytes} B"
+    return f"{size_bytes:,} B"
 
 
 def format_tokens(count: int) -> str:

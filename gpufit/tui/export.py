@@ -103,6 +103,11 @@ def of_compare(document: CompareDocument) -> Exportable:
     return Exportable(name, ordered, render, (document.a.profile, document.b.profile))
 
 
+def of_pair(a: str, b: str) -> Exportable:
+    """Two models, by name, that cannot be compared: nothing but a picture can be taken of that."""
+    return Exportable(_stem(a, b, "compare"), {}, lambda ending: b"")
+
+
 def of_order(document: OrderDocument) -> Exportable:
     """An order file."""
 

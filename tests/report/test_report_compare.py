@@ -120,7 +120,7 @@ def test_a_difference_that_bears_on_other_parts_is_not_where_to_look() -> None:
 def test_a_thousandth_is_named_and_not_looked_into() -> None:
     engine = msgspec.structs.replace(make_profile().engine, attention="eager")
     first, second = comparing(make_profile(), with_temporaries(1000, engine=engine)).conclusion
-    assert first == "prefill: B takes 1000 B more than A (less than 0.1%), in temporaries +1000 B"
+    assert first == "prefill: B takes 1,000 B more than A (less than 0.1%), in temporaries +1,000 B"
     assert second == "load, decode: the same to the byte"
 
 

@@ -119,6 +119,9 @@ async def test_an_unfinished_profile_is_named_as_the_reason() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press(*OPEN)
         assert f"! profiles/begun.json: {why}" in screen_text(app)
+        made = compare_screen(app).exportable()
+        assert made is not None
+        assert (made.name, list(made.formats)) == ("first-tiny-llama-compare", []), "a picture has its name, too"
         await pilot.press("right", "plus", "r", "x")
         assert compare_screen(app).document is None
         await pilot.press("escape")

@@ -79,7 +79,7 @@ COLUMNS: tuple[ListColumn[Entry], ...] = (
     ListColumn(
         title="file",
         text=lambda entry: entry.row.profile,
-        most=22,
+        most=18,
         by_its_end=True,
         style=lambda entry: DIM,
         importance=4,

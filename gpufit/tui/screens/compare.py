@@ -12,7 +12,7 @@ from gpufit import flows
 from gpufit.errors import UsageError
 from gpufit.report.compare_document import CompareDocument
 from gpufit.tui import state
-from gpufit.tui.export import Exportable, of_compare
+from gpufit.tui.export import Exportable, of_compare, of_pair
 from gpufit.tui.keys import COMPARE, bindings
 from gpufit.tui.loaded import LoadedProfile, UnfinishedProfile
 from gpufit.tui.messages import SliderMoved
@@ -89,8 +89,11 @@ class CompareScreen(Screen[None]):
         answer.update(compare.no_comparison(self._why_not) if document is None else compare.comparison(document))
 
     def exportable(self) -> Exportable | None:
-        """The comparison."""
-        return None if self.document is None else of_compare(self.document)
+        """The comparison; without an answer the name alone, for its picture."""
+        if self.document is not None:
+            return of_compare(self.document)
+        a, b = (one.profile.model.name for one in self._pair)
+        return of_pair(a, b)
 
     def action_press(self, event: str) -> None:
         """Another scenario."""

@@ -39,7 +39,7 @@ class OrderScreen(QuestionScreen):
     OrderScreen #halves { height: 1fr; layout: vertical; }
     OrderScreen #orders { height: 3fr; width: 1fr; }
     OrderScreen #order { height: 2fr; width: 1fr; padding: 0 1; border-top: solid $primary 50%; }
-    OrderScreen #order:focus { border-top: solid $accent; }
+    OrderScreen #order:focus { border-top: heavy $accent; }
     OrderScreen.-wide.-tall #order { height: 18; }
     OrderScreen.-instead #summary, OrderScreen.-instead #columns, OrderScreen.-instead #halves { display: none; }
     """

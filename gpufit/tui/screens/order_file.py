@@ -52,7 +52,7 @@ class OrderFileScreen(Screen[None]):
         border-top: none;
         border-left: solid $primary 50%;
     }
-    OrderFileScreen #file:focus { border-top: solid $accent; }
+    OrderFileScreen #file:focus { border-top: heavy $accent; }
     """
 
     def __init__(self, session: Session, line: OrderLine, term_days: int) -> None:

@@ -54,7 +54,7 @@ class ProfilesScreen(SessionScreen):
     ProfilesScreen #profile { height: 1fr; width: 1fr; padding: 0 1; border-top: solid $primary 50%; }
     ProfilesScreen.-wide #profile { width: 2fr; border-top: none; border-left: solid $primary 50%; }
     ProfilesScreen.-wide #profiles { width: 3fr; height: 1fr; }
-    ProfilesScreen #profile:focus { border-top: solid $accent; }
+    ProfilesScreen #profile:focus { border-top: heavy $accent; }
     ProfilesScreen #instead { display: none; height: 1fr; padding: 1 2; }
     """
 
