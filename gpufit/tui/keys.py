@@ -223,6 +223,7 @@ ORDER_FILE: tuple[Key, ...] = (
     Key(keys="shift+tab", action="app.focus_previous", shown="", words=""),
     Key(keys="ctrl+s", action="write", shown="ctrl+s", footer="write", sign="ctrl+s",
         words="write the order file: Markdown, JSON or a workbook", priority=True),
+    Key(keys="e", action="write", shown="", words=""),  # as everywhere; in a field it is a letter
 )  # fmt: skip
 
 _OF_ONE_PROFILE = {_press(one) for one in (Event.NEXT_PROFILE, Event.WEIGHTS, Event.COMPUTE, Event.KV_CACHE)}

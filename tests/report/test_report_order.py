@@ -199,6 +199,15 @@ def test_a_blank_price_stays_blank() -> None:
     assert document.idle.price is None
 
 
+def test_a_card_that_the_book_has_no_price_for_has_no_seller_and_no_currency() -> None:
+    """A term without a price keeps those of the others; a card that the book does not price has none to keep."""
+    of_other_terms = order(Ask(term_days=3)).cost
+    assert (of_other_terms.seller, of_other_terms.currency) == ("Example Cloud", "EUR")
+    blank = msgspec.structs.replace(PAIRS, offers=(Offer(card="x1-80gb", lot_size=2, currency="EUR"),))
+    cost = order(Ask(term_days=7), books=(blank,)).cost
+    assert (cost.book, cost.seller, cost.currency, cost.date) == ("cloud", None, None, None)
+
+
 def test_an_order_goes_to_one_seller() -> None:
     other = msgspec.structs.replace(PAIRS, name="other", seller="Other")
     with pytest.raises(UsageError, match=r"cloud and other both have a price for x1-80gb.*--offers"):

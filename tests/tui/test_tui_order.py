@@ -362,6 +362,10 @@ class TestFile:
             assert app.focused.id == "workers"
             (said,) = [one.message for one in app._notifications]
             assert said.startswith("no order to write: 'workers' 1: ")
+            app.screen.query_one("#file").focus()
+            await pilot.press("e")
+            assert file_screen(app), "nor by the key of other screens"
+            assert app.focused.id == "workers"
             await pilot.press("backspace")
             await settled(app, pilot)
             assert file_screen(app).document is not None

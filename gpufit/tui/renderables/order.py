@@ -28,7 +28,7 @@ from gpufit.tui.ordering import Ordering, OrderLine
 from gpufit.tui.renderables.evidence import STYLES, evidence_text
 from gpufit.tui.renderables.listed import ListColumn
 from gpufit.tui.renderables.palette import DIM, PLAIN, STRONG, TITLE, VERDICT_STYLES, WAIT, WARNING
-from gpufit.units import format_size
+from gpufit.units import counted, format_size
 
 _LABEL_WIDTH = 14
 
@@ -65,7 +65,7 @@ def _age(line: OrderLine) -> str:
     book = line.book
     if book is None or book.age_days is None or not any(price.price_per_lot is not None for price in line.row.prices):
         return ""
-    return f"{book.age_days:,} days"
+    return counted(book.age_days, "day")
 
 
 def _seller(line: OrderLine) -> str:
