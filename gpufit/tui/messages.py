@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -109,6 +110,8 @@ class ProfileRead(Message):
 class OrderMade(Message):
     """What was typed has been planned."""
 
+    texts: Mapping[str, str]
+    """What was typed, by field."""
     order: OrderDocument | str
     """The order, or in words why there is none."""
     page: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
 from pathlib import Path
 
 import msgspec
@@ -372,6 +373,37 @@ class TestFile:
             assert "! workers" not in screen_text(app)
             await pilot.press("ctrl+s")
             assert isinstance(app.screen, ExportScreen)
+
+    async def test_what_is_written_is_what_stands_in_the_form(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Asked for while the form is still being planned, the order of it is written, and none that comes late."""
+        gates = {3: threading.Event(), 7: threading.Event()}
+
+        def slowly(session: Session, card: str, book: object, ask: Ask, arrangement: str | None = None) -> object:
+            if ask.term_days in gates:
+                gates[ask.term_days].wait(60)
+            return real(session, card, book, ask, arrangement)  # type: ignore[arg-type]
+
+        real = Session.order
+        monkeypatch.setattr(Session, "order", slowly)
+        app = GpufitApp(Session((make_loaded(),), CATALOG, CATALOG.offers(DAY)))
+        app.session.go(look_at(app.session.state, View.ORDER))
+        async with app.run_test(size=WIDE) as pilot:
+            await pilot.press("7", "enter", "ctrl+a", "ctrl+k", "7", "ctrl+s")
+            await pilot.pause()
+            assert file_screen(app).document is None
+            gates[7].set()
+            for _ in range(1000):
+                if isinstance(app.screen, ExportScreen):
+                    break
+                await pilot.pause(0.01)
+            assert isinstance(app.screen, ExportScreen)
+            gates[3].set()
+            await app.workers.wait_for_complete()
+            await pilot.press("escape")
+            await pilot.pause()
+            document = file_screen(app).document
+            assert document is not None
+            assert document.term_days == 7
 
     @pytest.mark.parametrize("width", [76, 73])
     def test_an_amount_stays_beside_its_currency(self, width: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from rich.text import Text
@@ -64,6 +65,10 @@ class OrderFileScreen(Screen[None]):
         """In words."""
         self._at_fault: str | None = None
         """The field to mend."""
+        self._planned: Mapping[str, str] | None = None
+        """The texts that the document, or why there is none, is of."""
+        self._writes_then = False
+        """Whether the order is to be written as soon as it is planned."""
 
     def compose(self) -> ComposeResult:
         """What was chosen, the form, and the file."""
@@ -85,13 +90,14 @@ class OrderFileScreen(Screen[None]):
         self._plan()
 
     def exportable(self) -> Exportable | None:
-        """The order file."""
-        return None if self.document is None else of_order(self.document)
+        """The order file, of what stands in the form."""
+        return None if self.document is None or self._planned != self._texts else of_order(self.document)
 
     def on_input_changed(self, message: Input.Changed) -> None:
         """Plan anew."""
         if message.input.id is not None and self._texts[message.input.id] != message.value:
             self._texts[message.input.id] = message.value
+            self._writes_then = False
             self._plan()
 
     def on_input_submitted(self, message: Input.Submitted) -> None:
@@ -101,17 +107,26 @@ class OrderFileScreen(Screen[None]):
     @work(thread=True, exclusive=True, group="order")
     def _plan(self) -> None:
         """Many workers take their time."""
+        texts = dict(self._texts)
         try:
-            ask = read_ask(self._texts)
+            ask = read_ask(texts)
             made = self._session.order(self._line.row.card, self._line.book, ask, self._arrangement)
         except UsageError as error:
             field = error.option if isinstance(error, AskError) else None
-            self.post_message(OrderMade(in_fields(str(error)), "", field))
+            self.post_message(OrderMade(texts, in_fields(str(error)), "", field))
             return
-        self.post_message(OrderMade(made, load_order_format("markdown").render_order(made).decode()))
+        self.post_message(OrderMade(texts, made, load_order_format("markdown").render_order(made).decode()))
 
-    def on_order_made(self, message: OrderMade) -> None:
-        """The file, or why there is none."""
+    async def on_order_made(self, message: OrderMade) -> None:
+        """The file, or why there is none; of what stood in the form before nothing is shown any more."""
+        if message.texts != self._texts:
+            return
+        self._planned = message.texts
+        self._show(message)
+        if self._writes_then:
+            await self.action_write()
+
+    def _show(self, message: OrderMade) -> None:
         self._point_at(message.field)
         if isinstance(message.order, str):
             self.document, self._why_not = None, message.order
@@ -132,10 +147,13 @@ class OrderFileScreen(Screen[None]):
 
     async def action_write(self) -> None:
         """Write the order file. Where there is none say why, with the cursor in the field to mend."""
+        self._writes_then = self._planned != self._texts
+        if self._writes_then:
+            return
         if self.document is not None:
             await self.run_action("app.export")
             return
-        self.notify(f"no order to write: {self._why_not or 'still planning'}", severity="warning", markup=False)
+        self.notify(f"no order to write: {self._why_not}", severity="warning", markup=False)
         if self._at_fault is not None:
             self.query_one(f"#{self._at_fault}", Input).focus()
 
