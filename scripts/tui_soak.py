@@ -118,7 +118,7 @@ class Soak:
             await pilot.resize_terminal(*chance.choice(SIZES))
         elif luck < 0.06:
             self.done["click"] += 1
-            await pilot.click(offset=where, times=chance.choice((1, 1, 1, 2)), button=chance.choice((1, 1, 1, 3)))
+            await pilot.click(offset=where, times=chance.choice((1, 1, 1, 2)))
         elif luck < 0.08:
             self.done["drag"] += 1
             await pilot.mouse_down(offset=where)

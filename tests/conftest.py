@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ if importlib.util.find_spec("hypothesis"):  # the tests for a card do without
     # How long an example takes says nothing on a machine that does other things, too.
     hypothesis.settings.register_profile("gpufit", deadline=None)
     hypothesis.settings.load_profile("gpufit")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell's background job, whose children would not hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"

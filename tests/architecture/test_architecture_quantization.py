@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpufit.architecture.blocks import embedding, gated_mlp, norm
@@ -580,6 +580,7 @@ _KEYS = (
 
 
 @settings(max_examples=600)
+@example("modelopt", {"config_groups": {"\n": None}})
 @given(st.sampled_from([*METHODS, "compressed-tensors"]), st.dictionaries(st.sampled_from(_KEYS), _ANY, max_size=6))
 def test_any_config_is_a_method_or_one_clear_line(name: str, values: dict[str, Any]) -> None:
     try:

@@ -72,6 +72,8 @@ def group_size_of(config: Config, *keys: str, default: int) -> int | None:
 
 def section_of(values: Any, where: str) -> Config:
     """An object within a config, under a key that the config chose itself. Raises UnreadableInputError."""
+    # Such a key may be anything, and an error is one line.
+    where = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in where)
     if not isinstance(values, Mapping):
         raise UnreadableInputError(f"{where}: not an object")
     return Config(values, where)
