@@ -28,7 +28,8 @@ class Terminal:
 
     def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
         self.process, self._master = process, master
-        self._drawn = b""
+        self._seen = 0
+        """How much of it has been waited for."""
         self.all_drawn = b""
         """Everything since the start."""
         self._closed = threading.Event()
@@ -45,8 +46,9 @@ class Terminal:
 
     def wait_for(self, words: str, seconds: float = 60) -> None:
         """Until words have been drawn since the last wait; they must not stand where colours change."""
-        wait_until(lambda: words.encode() in self._drawn, seconds, f"{words!r} on the terminal")
-        self._drawn = b""
+        sought = words.encode()
+        wait_until(lambda: self.all_drawn.find(sought, self._seen) >= 0, seconds, f"{words!r} on the terminal")
+        self._seen = self.all_drawn.find(sought, self._seen) + len(sought)
 
     def size(self, columns: int, rows: int) -> None:
         """Another size of the window."""
@@ -69,7 +71,6 @@ class Terminal:
             while not self._closed.is_set():
                 if select.select([self._master], [], [], 0.1)[0]:
                     piece = os.read(self._master, 65536)
-                    self._drawn += piece
                     self.all_drawn += piece
 
 
