@@ -249,6 +249,10 @@ class GpufitApp(App[None]):
         """Write what is on show."""
         if isinstance(self.screen, ModalScreen):
             return
+        if isinstance(self.screen, QuestionScreen) and self.screen.SEARCHES and not self.session.settled:
+            # The picture is of the same answer as the files, and of no question before.
+            self.session.settle()
+            self.draw_again()
         made = self.screen.exportable() if isinstance(self.screen, Exports) else None
         picture = self.export_screenshot(title="gpufit")
         self.push_screen(ExportScreen(with_picture(made, self.session.state.view, picture)), self._exported)

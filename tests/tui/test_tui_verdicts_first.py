@@ -23,6 +23,7 @@ from gpufit.tui import state
 from gpufit.tui.app import GpufitApp
 from gpufit.tui.messages import AnswerFound
 from gpufit.tui.renderables.palette import WAIT
+from gpufit.tui.screens.export import ExportScreen
 from gpufit.tui.session import Question, Session
 from gpufit.tui.state import Event, View, press
 
@@ -271,6 +272,20 @@ class TestScreen:
             await app.workers.wait_for_complete()
             await pilot.pause()
             assert f"max concurrency {WAIT} " not in screen_text(app)
+
+    async def test_a_picture_is_of_the_whole_answer_too(self, held_back: Callable[[], list[Question]]) -> None:
+        app = GpufitApp(two_steps())
+        async with app.run_test(size=(160, 48)) as pilot:
+            await pilot.press("7", "plus")
+            await pilot.pause(0.1)
+            assert "working out every way" in screen_text(app)
+            threading.Timer(0.2, held_back).start()
+            await pilot.press("e")
+            await pilot.pause()
+            assert isinstance(app.screen, ExportScreen)
+            picture = app.screen._made.render(".svg").decode().replace("&#160;", " ")
+            assert "ways to serve it" in picture
+            assert "working out every way" not in picture
 
     async def test_growth_and_precision_need_no_search(self, held_back: Callable[[], list[Question]]) -> None:
         app = GpufitApp(two_steps())
