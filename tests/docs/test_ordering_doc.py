@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from model_files import REPOSITORY
 
 from gpufit.advice.pieces import PIECE_INPUTS
 from gpufit.advice.terms import BUSY_SHARE, CHECKS_HOURS, EXPORT_HOURS, PURPOSES, SETUP_HOURS
-from gpufit.cli.main import build_parser, main
+from gpufit.cli.main import build_parser
 
 PAGE = (REPOSITORY / "docs" / "ordering.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"````console\n\$ (gpufit order [^\n]+)\n(.*?)\n````", PAGE, re.DOTALL)
@@ -27,32 +25,22 @@ def test_there_is_an_example() -> None:
 
 @pytest.mark.parametrize(("command", "shown"), EXCERPTS)
 def test_an_excerpt_is_out_of_what_the_command_prints(
-    command: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    command: str, shown: str, run_shown: Callable[[str], tuple[int, str]]
 ) -> None:
-    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 1  # not ready
-    printed = capsysbinary.readouterr().out.decode()
-    for part in shown.split("…\n"):
-        assert part.rstrip("…\n") in printed
+    status, printed = run_shown(command)
+    assert status == 1, "not ready"
+    parts = [part for line in shown.split("…") if (part := line.strip("\n"))]
+    assert parts
+    for part in parts:
+        _, found, printed = printed.partition(part)
+        assert found, f"{part!r}, behind what stands above it"
 
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_is_what_the_command_prints(
-    command: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    command: str, shown: str, run_shown: Callable[[str], tuple[int, str]]
 ) -> None:
-    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 0
-    assert capsysbinary.readouterr().out.decode() == shown + "\n"
+    assert run_shown(command) == (0, shown + "\n")
 
 
 def test_the_defaults_are_those_of_the_command_and_of_the_code() -> None:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import shlex
-import shutil
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from model_files import REPOSITORY, SMOLLM2, need
-
-from gpufit.cli.main import main
+from model_files import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "questions.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```console\n\$ (gpufit \w+ [^\n]+)\n(.*?)\n```", PAGE, re.DOTALL)
@@ -18,21 +14,11 @@ EXAMPLES = re.findall(r"```console\n\$ (gpufit \w+ [^\n]+)\n(.*?)\n```", PAGE, r
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_is_how_the_output_begins(
-    command: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    command: str, shown: str, run_shown: Callable[[str], tuple[int, str]]
 ) -> None:
-    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
-    for path in (tmp_path / "profiles" / "compared").glob("*.json"):
-        shutil.copy(path, tmp_path / "profiles")
-    if "models/" in command:
-        need(SMOLLM2)
-        (tmp_path / "models").symlink_to(SMOLLM2.parent)
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 0
-    assert capsysbinary.readouterr().out.decode().startswith(shown + "\n")
+    status, printed = run_shown(command)
+    assert status == 0
+    assert printed.startswith(shown + "\n")
 
 
 def test_every_command_of_the_page_has_an_example() -> None:

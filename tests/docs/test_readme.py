@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
-import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from model_files import REPOSITORY, SMOLLM2, need
-from public_models import CONFIGS
-
-from gpufit.cli.main import main
+from model_files import REPOSITORY
 
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```console\n\$ (gpufit (?:fit|estimate) [^\n]+)\n(.*?)\n```", README, re.DOTALL)
@@ -24,21 +19,9 @@ def test_the_readme_has_an_example() -> None:
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_is_what_the_command_prints(
-    command: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    command: str, shown: str, run_shown: Callable[[str], tuple[int, str]]
 ) -> None:
-    shutil.copytree(REPOSITORY / "tests" / "facts" / "profiles", tmp_path / "profiles")
-    if "models/" in command:
-        need(SMOLLM2)
-        (tmp_path / "models").symlink_to(SMOLLM2.parent)
-    (tmp_path / "Qwen3-32B").mkdir()
-    (tmp_path / "Qwen3-32B" / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 0
-    assert capsysbinary.readouterr().out.decode() == shown + "\n"
+    assert run_shown(command) == (0, shown + "\n")
 
 
 @pytest.mark.parametrize("table", ["summary_table", "formula_table"])

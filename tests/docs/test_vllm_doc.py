@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from model_files import REPOSITORY
-from public_models import CONFIGS
-
-from gpufit.cli.main import main
 
 EXAMPLES = [
     example
@@ -30,14 +25,6 @@ def test_there_are_examples_of_both_commands() -> None:
 
 @pytest.mark.parametrize(("command", "shown"), EXAMPLES)
 def test_an_example_is_what_the_command_prints(
-    command: str,
-    shown: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsysbinary: pytest.CaptureFixture[bytes],
+    command: str, shown: str, run_shown: Callable[[str], tuple[int, str]]
 ) -> None:
-    (tmp_path / "Qwen3-32B").mkdir()
-    (tmp_path / "Qwen3-32B" / "config.json").write_text(json.dumps(CONFIGS["Qwen/Qwen3-32B"]))
-    monkeypatch.chdir(tmp_path)
-    assert main(shlex.split(command)[1:]) == 0
-    assert capsysbinary.readouterr().out.decode() == shown + "\n"
+    assert run_shown(command) == (0, shown + "\n")
